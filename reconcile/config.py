@@ -1,0 +1,250 @@
+"""Reads Reconcile's own settings from environment variables, without Django's settings.
+
+Every reader answers a wrong value with one sentence that names the variable. A variable that is
+set to the empty string counts as unset, as Compose files and CI systems often do that.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+# Stripe keeps an idempotency key for 24 hours at least ("Idempotent requests").
+LONGEST_KEY_WINDOW_S = 86_400
+# Where an attempt goes when neither a key is set nor a sandbox runs: nothing listens on the discard
+# port of this machine, so that the connection is refused and nothing can be sent by mistake.
+NO_PROVIDER = "http://127.0.0.1:9"
+SANDBOX_API_KEY = "sk_test_sandbox"
+
+DEFAULT_LOOKUP_SCHEDULE_S = (10, 60, 300, 900, 3_600, 21_600, 86_400)
+# About a hundred US dollars each, in the currency's minor unit.
+DEFAULT_SECOND_PERSON_ABOVE = {
+    "aud": 15_000,
+    "cad": 14_000,
+    "chf": 9_000,
+    "eur": 10_000,
+    "gbp": 8_000,
+    "jpy": 15_000,
+    "usd": 10_000,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Reconcile's own settings. Names ending in `_s` are seconds, amounts are minor units."""
+
+    environment: str
+    """Goes into the provider's metadata, so that two installations on one account don't mix."""
+    max_attempts_per_call: int
+    max_attempts_per_operation: int
+    call_deadline_s: float
+    connect_timeout_s: float
+    read_timeout_s: float
+    backoff_base_s: float
+    key_window_s: int
+    key_safety_margin_s: int
+    lease_s: float
+    lookup_schedule_s: tuple[int, ...]
+    second_person_above: Mapping[str, int]
+    """Closing by hand above this amount needs a second person, by currency."""
+    stripe_api_key: str
+    stripe_api_base: str | None
+    """None: Stripe's own address."""
+    stripe_webhook_secrets: tuple[str, ...]
+    data_dir: Path
+    """Where the embedded services and the local stack keep their data."""
+
+
+class Environment:
+    """Environment variables, read with a type and limits."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._values.get(name, "").strip() or default
+
+    def switch(self, name: str) -> bool:
+        """Read a yes or no; unset is no."""
+        match self.text(name, "0").lower():
+            case "1" | "true" | "yes" | "on":
+                return True
+            case "0" | "false" | "no" | "off":
+                return False
+            case wrong:
+                raise ImproperlyConfigured(f'{name} must be 1 or 0, not "{wrong}".')
+
+    def listed(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Read a comma-separated list, without its empty parts."""
+        parts = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+        return parts or default
+
+    def whole(self, name: str, default: int, *, least: int, most: int) -> int:
+        text = self.text(name)
+        return _whole(name, text, least=least, most=most) if text else default
+
+    def seconds(self, name: str, default: float, *, least: float, most: float) -> float:
+        text = self.text(name)
+        return _seconds(name, text, least=least, most=most) if text else default
+
+
+def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
+    """Read all of Reconcile's own settings; raises ImproperlyConfigured with one sentence."""
+    env = Environment(values)
+    max_attempts_per_call = env.whole("RECONCILE_MAX_ATTEMPTS_PER_CALL", 3, least=1, most=20)
+    connect_timeout_s, read_timeout_s = _timeouts(env)
+    key_window_s = env.whole(
+        "RECONCILE_KEY_WINDOW_S", LONGEST_KEY_WINDOW_S, least=1, most=LONGEST_KEY_WINDOW_S
+    )
+    api_key = _api_key(env)
+    return Config(
+        environment=_environment(env),
+        max_attempts_per_call=max_attempts_per_call,
+        max_attempts_per_operation=_operation_budget(env, per_call=max_attempts_per_call),
+        call_deadline_s=env.seconds("RECONCILE_CALL_DEADLINE_S", 30, least=0.1, most=600),
+        connect_timeout_s=connect_timeout_s,
+        read_timeout_s=read_timeout_s,
+        backoff_base_s=env.seconds("RECONCILE_BACKOFF_BASE_S", 0.5, least=0, most=60),
+        key_window_s=key_window_s,
+        key_safety_margin_s=_safety_margin(env, window_s=key_window_s),
+        lease_s=_lease(env, longest_send_s=connect_timeout_s + read_timeout_s),
+        lookup_schedule_s=_lookup_schedule(env),
+        second_person_above=_second_person_above(env),
+        stripe_api_key=api_key or SANDBOX_API_KEY,
+        stripe_api_base=_api_base(env, api_key=api_key),
+        stripe_webhook_secrets=env.listed("STRIPE_WEBHOOK_SECRETS"),
+        data_dir=data_dir(values, base_dir=base_dir),
+    )
+
+
+def data_dir(values: Mapping[str, str], *, base_dir: Path) -> Path:
+    """Say where local data is kept: absolute, and not necessarily there yet."""
+    text = Environment(values).text("RECONCILE_DATA_DIR", str(base_dir / "var"))
+    path = Path(text).expanduser().absolute()
+    if path.exists() and not path.is_dir():
+        raise ImproperlyConfigured(f'RECONCILE_DATA_DIR must be a folder, and "{path}" is not one.')
+    return path
+
+
+def _whole(name: str, text: str, *, least: int, most: int) -> int:
+    # int() alone would also take "1_000", " 7" and digits of other scripts.
+    if not re.fullmatch(r"-?[0-9]{1,18}", text) or not least <= int(text) <= most:
+        raise ImproperlyConfigured(
+            f'{name} must be a whole number from {least} to {most}, not "{text}".'
+        )
+    return int(text)
+
+
+def _seconds(name: str, text: str, *, least: float, most: float) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) or not least <= float(text) <= most:
+        raise ImproperlyConfigured(
+            f'{name} must be a number of seconds from {least:g} to {most:g}, not "{text}".'
+        )
+    return float(text)
+
+
+def _environment(env: Environment) -> str:
+    value = env.text("RECONCILE_ENVIRONMENT", "local")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", value):
+        raise ImproperlyConfigured(
+            "RECONCILE_ENVIRONMENT must be up to 40 letters, digits, dots, dashes or underscores, "
+            f'not "{value}".'
+        )
+    return value
+
+
+def _operation_budget(env: Environment, *, per_call: int) -> int:
+    name = "RECONCILE_MAX_ATTEMPTS_PER_OPERATION"
+    budget = env.whole(name, max(6, per_call), least=1, most=100)
+    if budget < per_call:
+        raise ImproperlyConfigured(
+            f"{name} must be at least RECONCILE_MAX_ATTEMPTS_PER_CALL ({per_call}), not {budget}."
+        )
+    return budget
+
+
+def _timeouts(env: Environment) -> tuple[float, float]:
+    name = "RECONCILE_REQUEST_TIMEOUT_S"
+    parts = env.listed(name, ("3", "10"))
+    if len(parts) != 2:
+        raise ImproperlyConfigured(
+            f'{name} must be two numbers of seconds, to connect and to read, such as "3,10", '
+            f'not "{",".join(parts)}".'
+        )
+    connect, read_ = (_seconds(name, part, least=0.05, most=300) for part in parts)
+    return connect, read_
+
+
+def _safety_margin(env: Environment, *, window_s: int) -> int:
+    name = "RECONCILE_KEY_SAFETY_MARGIN_S"
+    # A window that was shortened (in tests, say) shortens the default margin with it.
+    margin_s = env.whole(name, min(900, window_s // 2), least=0, most=LONGEST_KEY_WINDOW_S)
+    if margin_s >= window_s:
+        raise ImproperlyConfigured(
+            f"{name} must be less than RECONCILE_KEY_WINDOW_S ({window_s}), not {margin_s}."
+        )
+    return margin_s
+
+
+def _lease(env: Environment, *, longest_send_s: float) -> float:
+    name = "RECONCILE_LEASE_S"
+    lease_s = env.seconds(name, longest_send_s + 20, least=0.1, most=3_600)
+    if lease_s <= longest_send_s:
+        raise ImproperlyConfigured(
+            f"{name} must be longer than the longest send, which RECONCILE_REQUEST_TIMEOUT_S "
+            f"makes {longest_send_s:g} seconds, not {lease_s:g}."
+        )
+    return lease_s
+
+
+def _lookup_schedule(env: Environment) -> tuple[int, ...]:
+    name = "RECONCILE_LOOKUP_SCHEDULE_S"
+    parts = env.listed(name)
+    if not parts:
+        return DEFAULT_LOOKUP_SCHEDULE_S
+    schedule = tuple(_whole(name, part, least=1, most=30 * 86_400) for part in parts)
+    if any(later <= earlier for earlier, later in zip(schedule, schedule[1:], strict=False)):
+        raise ImproperlyConfigured(
+            f'{name} must be seconds in rising order, such as "10,60,300", not "{",".join(parts)}".'
+        )
+    return schedule
+
+
+def _second_person_above(env: Environment) -> Mapping[str, int]:
+    name = "RECONCILE_SECOND_PERSON_ABOVE"
+    limits: dict[str, int] = {}
+    for part in env.listed(name):
+        currency, colon, amount = part.partition(":")
+        if not colon or not re.fullmatch(r"[a-z]{3}", currency):
+            raise ImproperlyConfigured(
+                f'{name} must be pairs of currency and amount, such as "usd:10000,jpy:20000", '
+                f'not "{part}".'
+            )
+        limits[currency] = _whole(name, amount, least=0, most=10**12)
+    return limits or dict(DEFAULT_SECOND_PERSON_ABOVE)
+
+
+def _api_key(env: Environment) -> str:
+    """Read the key; what is wrong with it is said without showing it."""
+    key = env.text("STRIPE_API_KEY")
+    if key and not re.fullmatch(r"(sk|rk)_[A-Za-z0-9_]+", key):
+        raise ImproperlyConfigured(
+            "STRIPE_API_KEY must be a secret or restricted key, which starts with sk_ or rk_."
+        )
+    return key
+
+
+def _api_base(env: Environment, *, api_key: str) -> str | None:
+    name = "STRIPE_API_BASE"
+    base = env.text(name)
+    if not base:
+        return None if api_key else NO_PROVIDER
+    address = urlsplit(base)
+    if address.scheme not in ("http", "https") or not address.hostname or address.query:
+        raise ImproperlyConfigured(f'{name} must be an http or https address, not "{base}".')
+    if address.scheme == "http" and "_live_" in api_key:
+        raise ImproperlyConfigured(f'{name} must be https with a live key, not "{base}".')
+    return base.rstrip("/")

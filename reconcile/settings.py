@@ -1,0 +1,222 @@
+"""Django's settings. Every deployment differs by environment variables only; README lists them."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from reconcile import config, databases, logs
+from reconcile.local.secrets import local_secret
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+_env = config.Environment(os.environ)
+
+# --- Reconcile -------------------------------------------------------------------------------
+
+RECONCILE = config.read(os.environ, base_dir=BASE_DIR)
+
+# Set by `run_local` and by the tests, never in production: this process is reached over plain http
+# on this machine, so cookies can't be limited to https, and the static files are served uncollected.
+INSECURE_LOCAL = _env.switch("RECONCILE_INSECURE_LOCAL")
+
+# --- Django ----------------------------------------------------------------------------------
+
+DEBUG = _env.switch("DJANGO_DEBUG")
+PLAIN_HTTP = DEBUG or INSECURE_LOCAL
+
+# A random key that is kept in the data folder suits one machine; several need one in common.
+SECRET_KEY = _env.text("DJANGO_SECRET_KEY") or local_secret(RECONCILE.data_dir, "django-secret-key")
+ALLOWED_HOSTS = list(_env.listed("DJANGO_ALLOWED_HOSTS", ("127.0.0.1", "localhost", "[::1]")))
+
+ROOT_URLCONF = "reconcile.urls"
+WSGI_APPLICATION = "reconcile.wsgi.application"
+
+INSTALLED_APPS = [
+    "operations.apps.OperationsConfig",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.humanize",
+    "django.contrib.staticfiles",
+    "csp",
+    "django_filters",
+    "django_htmx",
+    "ninja",
+    "pgtrigger",
+    "template_partials",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+TEMPLATES = [
+    {
+        # template_partials wraps the loaders itself when it is installed as an app.
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# The body of the largest thing that is sent to us, a webhook event, is far below this. Bytes.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
+
+# --- Database --------------------------------------------------------------------------------
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": databases.default(
+        url=_env.text("DATABASE_URL"), data_dir=RECONCILE.data_dir, base_dir=BASE_DIR
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Languages and time ----------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+USE_I18N = True
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+# --- People ----------------------------------------------------------------------------------
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+SESSION_COOKIE_AGE = 12 * 3_600  # Seconds: one working day.
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+
+# --- Transport and browser security ----------------------------------------------------------
+
+SESSION_COOKIE_SECURE = not PLAIN_HTTP
+CSRF_COOKIE_SECURE = not PLAIN_HTTP
+SECURE_SSL_REDIRECT = not PLAIN_HTTP
+# Probes and scrapers come over plain http from inside.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else 31_536_000
+# Whether the domain's other hosts have https, and whether it joins the browsers' preload lists,
+# is not for one service on it to say.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    }
+}
+
+# --- Static files ----------------------------------------------------------------------------
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
+STATIC_ROOT = None if PLAIN_HTTP else BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = PLAIN_HTTP
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if PLAIN_HTTP
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+
+# --- Celery ----------------------------------------------------------------------------------
+
+_broker_url = _env.text("CELERY_BROKER_URL")
+EMBEDDED_BROKER = not _broker_url
+if EMBEDDED_BROKER:
+    from reconcile.local.valkey import broker_url
+
+    _broker_url = broker_url(RECONCILE.data_dir)
+elif "://" not in _broker_url:
+    raise ImproperlyConfigured(
+        "CELERY_BROKER_URL must be the address of a Valkey or Redis server (redis://…)."
+    )
+
+CELERY_BROKER_URL = _broker_url
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Publishing happens in web requests. A broker that is down must not hold them up: the sweep finds
+# in the database what the lost message would have told.
+CELERY_BROKER_CONNECTION_TIMEOUT = 2
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # Longer than any task may run, so that no task is handed out twice while it runs. Seconds.
+    "visibility_timeout": 1_800,
+    "socket_connect_timeout": 2,
+    "socket_timeout": 10,
+    "socket_keepalive": True,
+    # Connecting in order to publish is tried once more, then given up.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.2,
+    "interval_max": 0.2,
+}
+CELERY_TASK_PUBLISH_RETRY_POLICY = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.2,
+    "interval_max": 0.2,
+}
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_TIME_LIMIT = 900
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(RECONCILE.data_dir / "celerybeat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {
+        "task": "operations.jobs.sweep",
+        "schedule": 5.0,
+        # A sweep that waited this long is overtaken by the next one.
+        "options": {"expires": 5.0},
+    }
+}
+
+# --- Logging ---------------------------------------------------------------------------------
+
+logs.configure_structlog()
+LOGGING = logs.logging_config(readable=PLAIN_HTTP, level="INFO")
