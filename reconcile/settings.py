@@ -8,6 +8,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from reconcile import config, databases, logs
+from reconcile.local import state
 from reconcile.local.secrets import local_secret
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -17,6 +18,8 @@ _env = config.Environment(os.environ)
 # --- Reconcile -------------------------------------------------------------------------------
 
 RECONCILE = config.read(os.environ, base_dir=BASE_DIR)
+if not _env.text("STRIPE_API_KEY") and not _env.text("STRIPE_API_BASE"):
+    RECONCILE = state.with_running_sandbox(RECONCILE)
 
 # Set by `run_local` and by the tests, never in production: this process is reached over plain http
 # on this machine, so cookies can't be limited to https, and the static files are served uncollected.
