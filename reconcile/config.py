@@ -47,6 +47,8 @@ class Config:
     key_window_s: int
     key_safety_margin_s: int
     lease_s: float
+    repeat_window_s: int
+    """A request without a token that repeats a refund this young is answered with that refund."""
     lookup_schedule_s: tuple[int, ...]
     second_person_above: Mapping[str, int]
     """Closing by hand above this amount needs a second person, by currency."""
@@ -56,6 +58,11 @@ class Config:
     stripe_webhook_secrets: tuple[str, ...]
     data_dir: Path
     """Where the embedded services and the local stack keep their data."""
+
+    @property
+    def livemode(self) -> bool:
+        """Whether the key moves real money; Stripe writes the mode into the key."""
+        return "_live_" in self.stripe_api_key
 
 
 class Environment:
@@ -111,6 +118,9 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         key_window_s=key_window_s,
         key_safety_margin_s=_safety_margin(env, window_s=key_window_s),
         lease_s=_lease(env, longest_send_s=connect_timeout_s + read_timeout_s),
+        repeat_window_s=env.whole(
+            "RECONCILE_REPEAT_WINDOW_S", 86_400, least=0, most=30 * 86_400
+        ),
         lookup_schedule_s=_lookup_schedule(env),
         second_person_above=_second_person_above(env),
         stripe_api_key=api_key or SANDBOX_API_KEY,

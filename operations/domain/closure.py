@@ -1,0 +1,87 @@
+"""When a person may close an operation, alone or with a second person."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from operations.domain.money import Money
+from operations.domain.statuses import Status
+
+
+class ClosingOutcome(StrEnum):
+    """What a person may find. There is no default."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class EvidenceKind(StrEnum):
+    """What a person's decision rests on."""
+
+    PROVIDER_REFUND = "provider_refund"
+    DASHBOARD = "dashboard"
+    PROVIDER_SUPPORT = "provider_support"
+    BANK_STATEMENT = "bank_statement"
+    ABSENT_IN_LOOKUP = "absent_in_lookup"
+
+
+class SecondPersonReason(StrEnum):
+    """Why one person is not enough."""
+
+    AMOUNT = "amount"
+    NO_FRESH_ABSENCE = "no_fresh_absence"
+    CONTRADICTION = "contradiction"
+
+
+#: A look-up this old, in seconds, no longer counts as fresh.
+FRESH_ABSENCE_S = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """The newest look-up that did not find the refund. `complete`: list read to its last page."""
+
+    looked_at: datetime
+    complete: bool
+    seconds_after_send: float | None
+
+
+def is_closable(status: Status) -> bool:
+    """Whether a person may settle it: nothing is sent any more and no end is known."""
+    return status in (Status.UNKNOWN, Status.PROCESSING)
+
+
+def absence_is_fresh(
+    absence: Absence | None, *, now: datetime, conclusive_after_s: int | None
+) -> bool:
+    """Complete, not older than 15 minutes, and made long enough after the last send."""
+    if absence is None or not absence.complete or conclusive_after_s is None:
+        return False
+    if now - absence.looked_at > timedelta(seconds=FRESH_ABSENCE_S):
+        return False
+    return absence.seconds_after_send is None or absence.seconds_after_send >= conclusive_after_s
+
+
+def second_person_reasons(
+    *,
+    outcome: ClosingOutcome,
+    money: Money,
+    limits: Mapping[str, int],
+    has_contradiction: bool,
+    fresh_absence: bool,
+) -> tuple[SecondPersonReason, ...]:
+    """Why this closing wants a second person; empty when one is enough.
+
+    `limits`: per currency the largest amount (Stripe unit) that one person may close. A currency
+    without a limit always wants two.
+    """
+    reasons: list[SecondPersonReason] = []
+    limit = limits.get(money.currency)
+    if limit is None or money.amount > limit:
+        reasons.append(SecondPersonReason.AMOUNT)
+    if outcome is ClosingOutcome.FAILED and not fresh_absence:
+        reasons.append(SecondPersonReason.NO_FRESH_ABSENCE)
+    if has_contradiction:
+        reasons.append(SecondPersonReason.CONTRADICTION)
+    return tuple(reasons)

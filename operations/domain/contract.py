@@ -1,0 +1,54 @@
+"""What a provider promises, as data. Decisions follow from it, never from a provider's name."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class KeyLocation(StrEnum):
+    """Where the idempotency key travels."""
+
+    HEADER = "header"
+    BODY = "body"
+    NONE = "none"
+
+
+class SavedAnswers(StrEnum):
+    """Which answers the provider repeats for a key it remembers."""
+
+    ALL_EXECUTED = "all_executed"
+    SUCCESS_ONLY = "success_only"
+    NOTHING = "nothing"
+
+
+class FindBy(StrEnum):
+    """How a refund whose answer was lost can be found."""
+
+    ID = "id"
+    PAYMENT = "payment"
+    REFERENCE = "reference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """The declared behaviour of one provider. Times in seconds, rates per second and account.
+
+    `key_window_s` None: nobody states how long a key is remembered.
+    `frozen_statuses`: answers that the provider repeats for the key as long as it lives.
+    `lookup_conclusive_after_s` None: a list that lacks the refund never proves its absence.
+    """
+
+    provider: str
+    key_location: KeyLocation
+    key_max_length: int
+    key_window_s: int | None
+    saved_answers: SavedAnswers
+    frozen_statuses: frozenset[int]
+    find_by: frozenset[FindBy]
+    lookup_conclusive_after_s: int | None
+    reads_per_s: float
+    writes_per_s: float
+
+    @property
+    def has_key(self) -> bool:
+        """Whether a send can be repeated under a key at all."""
+        return self.key_location is not KeyLocation.NONE

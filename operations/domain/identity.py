@@ -1,0 +1,68 @@
+"""Who an operation is: its id, its idempotency key and the hash of its frozen input."""
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+KIND_REFUND = "refund"
+METADATA_OPERATION = "reconcile_operation_id"
+METADATA_ENVIRONMENT = "reconcile_environment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefundInput:
+    """What was asked for, frozen at the first request. `amount` in the currency's Stripe unit.
+
+    `payment` is the id as the caller wrote it; a charge and its payment intent name the same
+    payment, so equality of payments is decided on the provider's charge id, not on this text.
+    """
+
+    account: str
+    order_id: str
+    reference: str
+    amount: int
+    currency: str
+    payment: str
+    customer_account: str = ""
+    reason: str = ""
+
+    def digest(self) -> str:
+        """SHA-256 (hex) over what makes two requests the same wish.
+
+        Account, order, reference, amount, currency and customer count. `reason` is a remark of
+        the model and does not. `payment` is compared by charge, because a charge and its payment
+        intent are two names of one payment.
+        """
+        fields = {
+            "account": self.account,
+            "amount": self.amount,
+            "currency": self.currency,
+            "customer_account": self.customer_account,
+            "kind": KIND_REFUND,
+            "order_id": self.order_id,
+            "reference": self.reference,
+        }
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def uuid7(now: datetime) -> UUID:
+    """A UUID version 7 (RFC 9562): 48 bits of milliseconds since 1970, then random bits."""
+    value = (int(now.timestamp() * 1000) & ((1 << 48) - 1)) << 80
+    value |= secrets.randbits(80)
+    value = (value & ~(0xF << 76)) | (0x7 << 76)
+    value = (value & ~(0x3 << 62)) | (0x2 << 62)
+    return UUID(int=value)
+
+
+def idempotency_key(operation_id: UUID) -> str:
+    """The key of an operation: made from its id alone, so that it can never be made twice."""
+    return f"recon-{operation_id}"
+
+
+def metadata(operation_id: UUID, environment: str) -> dict[str, str]:
+    """What travels with the refund at the provider and comes back in webhooks and lists."""
+    return {METADATA_OPERATION: str(operation_id), METADATA_ENVIRONMENT: environment}

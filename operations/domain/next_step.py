@@ -1,0 +1,162 @@
+"""What happens next with an operation that is open and has no send in flight.
+
+A pure function of the operation, its attempts, the provider's contract and the time. The value it
+returns is the whole decision; carrying it out is the business of the services.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from operations.domain.answers import RefundFacts
+from operations.domain.budgets import Budget, backoff_s
+from operations.domain.classify import Classification, Doubt, Outcome
+from operations.domain.contract import Contract
+from operations.domain.key_window import KeyWindowPolicy, window_closes_at
+from operations.domain.refund_state import fact_of
+from operations.domain.statuses import Attention, Fact, UnknownReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptState:
+    """One finished attempt. Times in UTC; `retry_after_s` as the provider asked."""
+
+    started_at: datetime
+    finished_at: datetime
+    reading: Classification
+    retry_after_s: float | None = None
+    should_retry: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send with the operation's key, not before `at`."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The answer itself decides: take this fact. `refund` is the refund that proves it."""
+
+    fact: Fact
+    refund: RefundFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkUnknown:
+    """Nothing is sent any more; look-ups and people go on."""
+
+    reason: UnknownReason
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Sending again is pointless until a person has mended something."""
+
+    attention: Attention
+
+
+NextStep = Send | Settle | MarkUnknown | HandOver
+
+
+def decide(
+    *,
+    created_at: datetime,
+    attempts: Sequence[AttemptState],
+    contract: Contract,
+    budget: Budget,
+    policy: KeyWindowPolicy,
+    configuration_blocked: bool,
+    now: datetime,
+    jitter: float,
+) -> NextStep:
+    """The next step of an open operation. `jitter` is a random number from 0 to 1.
+
+    `attempts` are all finished attempts, oldest first. `configuration_blocked`: a person has not
+    yet cleared the flag that key, account or mode are wrong. Nothing here knows a provider's name.
+    """
+    if not attempts:
+        return _first_send(created_at=created_at, contract=contract, policy=policy, now=now)
+    said = _what_the_answers_say(attempts)
+    if said is not None:
+        return said
+    return _send_again(
+        attempts, contract=contract, budget=budget, policy=policy, now=now, jitter=jitter
+    )
+
+
+def in_doubt(attempts: Sequence[AttemptState]) -> bool:
+    """Whether any of these attempts may have been executed without our knowing."""
+    return any(attempt.reading.outcome is Outcome.INDETERMINATE for attempt in attempts)
+
+
+def _first_send(
+    *, created_at: datetime, contract: Contract, policy: KeyWindowPolicy, now: datetime
+) -> NextStep:
+    closes_at = window_closes_at(first_send=created_at, contract=contract, policy=policy)
+    if closes_at is not None and now >= closes_at:
+        return MarkUnknown(UnknownReason.DEADLINE_PASSED)
+    return Send(now)
+
+
+def _what_the_answers_say(attempts: Sequence[AttemptState]) -> NextStep | None:
+    """The step that the answers themselves dictate, or None when they leave it open."""
+    for attempt in attempts:
+        reading = attempt.reading
+        if reading.outcome is Outcome.ACCEPTED and reading.refund is not None:
+            fact = fact_of(reading.refund.status)
+            if fact is None:
+                return MarkUnknown(UnknownReason.UNREADABLE_ANSWER)
+            return Settle(fact, reading.refund)
+        if reading.doubt is Doubt.FROZEN:
+            return MarkUnknown(UnknownReason.SERVER_ERROR)
+        if reading.doubt is Doubt.UNSAFE_REFUSAL:
+            return MarkUnknown(UnknownReason.UNSAFE_REFUSAL)
+        if reading.outcome is Outcome.REFUSED:
+            return Settle(Fact.SEND_REFUSED)
+    return None
+
+
+def _send_again(
+    attempts: Sequence[AttemptState],
+    *,
+    contract: Contract,
+    budget: Budget,
+    policy: KeyWindowPolicy,
+    now: datetime,
+    jitter: float,
+) -> NextStep:
+    doubtful = in_doubt(attempts)
+    closes_at = window_closes_at(
+        first_send=attempts[0].started_at, contract=contract, policy=policy
+    )
+    if doubtful and closes_at is None:
+        return MarkUnknown(UnknownReason.KEY_RETENTION_UNCLEAR)
+    last = attempts[-1]
+    if len(attempts) >= budget.attempts_per_operation:
+        return MarkUnknown(_spent_reason(last.reading.doubt))
+    if doubtful and last.should_retry is False:
+        return MarkUnknown(_spent_reason(last.reading.doubt))
+    if configuration_blocked:
+        if closes_at is not None and now >= closes_at:
+            return MarkUnknown(UnknownReason.KEY_WINDOW_CLOSED)
+        return HandOver(Attention.CONFIGURATION)
+    wait = backoff_s(
+        attempts=len(attempts),
+        base_s=budget.backoff_base_s,
+        jitter=jitter,
+        at_least_s=last.retry_after_s or 0.0,
+    )
+    at = max(now, last.finished_at + timedelta(seconds=wait))
+    if closes_at is not None and at >= closes_at:
+        return MarkUnknown(UnknownReason.KEY_WINDOW_CLOSED)
+    return Send(at)
+
+
+def _spent_reason(doubt: Doubt) -> UnknownReason:
+    if doubt is Doubt.INTERRUPTED:
+        return UnknownReason.INTERRUPTED
+    if doubt is Doubt.UNREADABLE:
+        return UnknownReason.UNREADABLE_ANSWER
+    return UnknownReason.BUDGET_SPENT

@@ -1,0 +1,55 @@
+"""Celery tasks: load ids, make one service call. Every task is harmless when it runs twice."""
+
+from uuid import UUID
+
+from celery import shared_task
+
+from operations.services.engine import default_engine
+from operations.services.looking_up import look_up
+from operations.services.matching import handle_next_event
+from operations.services.sweeping import (
+    check,
+    claim_due_checks,
+    events_wait,
+    give_up_lost_sends,
+)
+from operations.services.actors import LOOKUP_JOB
+
+#: How many events one run of the drain handles before it makes room for other tasks.
+_DRAIN = 500
+
+
+@shared_task(name="operations.jobs.handle_events")
+def handle_events() -> None:
+    """Handle the events that wait, one transaction each."""
+    engine = default_engine()
+    for _ in range(_DRAIN):
+        handled = handle_next_event(engine=engine)
+        if handled is None:
+            return
+        if isinstance(handled, UUID):
+            check_operation.delay(str(handled))
+    handle_events.delay()
+
+
+@shared_task(name="operations.jobs.check_operation")
+def check_operation(operation_id: str) -> None:
+    """Look up one operation, and send it again if it is open and may be sent."""
+    check(engine=default_engine(), operation_id=UUID(operation_id))
+
+
+@shared_task(name="operations.jobs.look_up_operation")
+def look_up_operation(operation_id: str) -> None:
+    """Look up one operation whatever its status."""
+    look_up(engine=default_engine(), operation_id=UUID(operation_id), actor=LOOKUP_JOB)
+
+
+@shared_task(name="operations.jobs.sweep")
+def sweep() -> None:
+    """Find what a crash or a lost message left behind."""
+    engine = default_engine()
+    give_up_lost_sends(engine=engine)
+    for operation_id in claim_due_checks(engine=engine):
+        check_operation.delay(str(operation_id))
+    if events_wait(engine=engine):
+        handle_events.delay()

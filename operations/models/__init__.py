@@ -1,0 +1,30 @@
+"""Tables, constraints, and the only code that writes a status."""
+
+from operations.models.account import Account, ApiKey
+from operations.models.attempt import Attempt
+from operations.models.audit import AuditEntry
+from operations.models.evidence import Evidence, EvidenceSource
+from operations.models.operation import Operation, StaleOperation
+from operations.models.payment import Payment
+from operations.models.proposal import Proposal
+from operations.models.provider_refund import ProviderRefund
+from operations.models.request import Request, RequestToken
+from operations.models.webhook_event import Handling, WebhookEvent
+
+__all__ = [
+    "Account",
+    "ApiKey",
+    "Attempt",
+    "AuditEntry",
+    "Evidence",
+    "EvidenceSource",
+    "Handling",
+    "Operation",
+    "Payment",
+    "Proposal",
+    "ProviderRefund",
+    "Request",
+    "RequestToken",
+    "StaleOperation",
+    "WebhookEvent",
+]

@@ -1,0 +1,126 @@
+"""Append-only audit entries, chained by hash."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, models
+
+from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
+from operations.models.triggers import append_only
+
+#: The chain of what belongs to no operation (keys, roles).
+SYSTEM_CHAIN = "system"
+
+
+class AuditEntry(models.Model):
+    """Who did what, when, from where, before and after, why, and on which evidence."""
+
+    chain = models.CharField(max_length=64)
+    number = models.PositiveIntegerField()
+    operation_id = models.UUIDField(null=True, blank=True)
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=16)
+    actor_id = models.CharField(max_length=255)
+    actor_name = models.CharField(max_length=255)
+    actor_address = models.CharField(max_length=64, blank=True, default="")
+    action = models.CharField(max_length=64)
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    reason = models.TextField(blank=True, default="")
+    evidence_id = models.CharField(max_length=64, blank=True, default="")
+    previous_hash = models.CharField(max_length=64)
+    entry_hash = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["chain", "number"], name="audit_number_once"),
+        ]
+        indexes = [
+            # Serves: the audit trail of an operation.
+            models.Index(fields=["operation_id", "number"], name="audit_by_operation"),
+        ]
+        triggers = append_only("audit")
+
+    def __str__(self) -> str:
+        return f"{self.chain} {self.number}: {self.action}"
+
+    def chained(self) -> ChainedEntry:
+        """The fields that the hash covers."""
+        return ChainedEntry(
+            chain=self.chain,
+            number=self.number,
+            at=self.at,
+            actor=Actor(
+                kind=ActorKind(self.actor_kind),
+                id=self.actor_id,
+                name=self.actor_name,
+                address=self.actor_address,
+            ),
+            action=self.action,
+            before=self.before,
+            after=self.after,
+            reason=self.reason,
+            evidence_id=self.evidence_id,
+            previous_hash=self.previous_hash,
+        )
+
+    @classmethod
+    def append(
+        cls,
+        *,
+        operation_id: UUID | None,
+        actor: Actor,
+        action: str,
+        now: datetime,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+        reason: str = "",
+        evidence_id: int | None = None,
+    ) -> "AuditEntry":
+        """Add the next entry of a chain. The caller holds the operation's lock, in a transaction.
+
+        Entries without an operation share one chain, which is locked here until the commit.
+        """
+        chain = str(operation_id) if operation_id else SYSTEM_CHAIN
+        if operation_id is None:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"])
+        last = (
+            cls.objects.filter(chain=chain)
+            .order_by("-number")
+            .values_list("number", "entry_hash")
+            .first()
+        )
+        number, previous = last or (0, CHAIN_START)
+        entry = cls(
+            chain=chain,
+            number=number + 1,
+            operation_id=operation_id,
+            at=now,
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            actor_name=actor.name,
+            actor_address=actor.address,
+            action=action,
+            before=dict(before or {}),
+            after=dict(after or {}),
+            reason=reason,
+            evidence_id=str(evidence_id or ""),
+            previous_hash=previous,
+        )
+        entry.entry_hash = entry.chained().digest()
+        entry.save(force_insert=True)
+        return entry
+
+
+def first_break(entries: Iterable[AuditEntry]) -> AuditEntry | None:
+    """The first entry, of one chain in order, that does not follow from the one before."""
+    number, previous = 0, CHAIN_START
+    for entry in entries:
+        follows = entry.number == number + 1 and entry.previous_hash == previous
+        if not follows or entry.chained().digest() != entry.entry_hash:
+            return entry
+        number, previous = entry.number, entry.entry_hash
+    return None

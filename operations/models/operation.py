@@ -1,0 +1,289 @@
+"""The operation: one refund that the business wants done, and the only code that changes it."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import pgtrigger
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models import F, Q
+
+from operations.domain.identity import KIND_REFUND
+from operations.domain.matching import RefundTerms
+from operations.domain.money import Money
+from operations.domain.statuses import (
+    SETTLED,
+    UNRESOLVED,
+    Attention,
+    Fact,
+    Status,
+    UnknownReason,
+    status_changes,
+    transition,
+)
+from operations.models.account import Account
+from operations.models.payment import Payment
+from operations.models.triggers import never_removed
+
+_UNRESOLVED = sorted(UNRESOLVED)
+_SETTLED = sorted(SETTLED)
+_NEEDS_A_PERSON = Q(status=Status.UNKNOWN) | ~Q(attention=[])
+
+
+class StaleOperation(Exception):
+    """Somebody was faster: the row is not at the revision that was read. Nothing was changed."""
+
+    def __init__(self, operation_id: UUID) -> None:
+        self.operation_id = operation_id
+        super().__init__(f"Operation {operation_id} has changed since it was read.")
+
+
+class Operation(models.Model):
+    """One refund, one idempotency key, one row. `amount` in the Stripe unit; times in UTC.
+
+    The first block is frozen when the row is made. A status is written by `take` only; every
+    other change goes through `change`. Both compare the revision that was read.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="operations")
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="operations")
+    kind = models.CharField(max_length=16, default=KIND_REFUND)
+    order_id = models.CharField(max_length=255)
+    reference = models.CharField(max_length=255, blank=True, default="")
+    customer_account = models.CharField(max_length=255, blank=True, default="")
+    amount = models.BigIntegerField()
+    currency = models.CharField(max_length=3)
+    reason = models.CharField(max_length=500, blank=True, default="")
+    input_hash = models.CharField(max_length=64)
+    environment = models.CharField(max_length=64)
+    endpoint = models.CharField(max_length=64)
+    idempotency_key = models.CharField(max_length=255)
+    parameters = models.JSONField()
+    created_at = models.DateTimeField()
+
+    status = models.CharField(max_length=16, default=Status.OPEN)
+    unknown_reason = models.CharField(max_length=32, blank=True, default="")
+    attention = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    failure_code = models.CharField(max_length=100, blank=True, default="")
+    failure_message = models.CharField(max_length=500, blank=True, default="")
+    provider_object_id = models.CharField(max_length=255, blank=True, default="")
+    provider_status = models.CharField(max_length=64, blank=True, default="")
+
+    attempts_made = models.PositiveIntegerField(default=0)
+    lookups_made = models.PositiveIntegerField(default=0)
+    first_sent_at = models.DateTimeField(null=True, blank=True)
+    last_sent_at = models.DateTimeField(null=True, blank=True)
+    key_window_closes_at = models.DateTimeField(null=True, blank=True)
+    next_send_at = models.DateTimeField(null=True, blank=True)
+    next_check_at = models.DateTimeField(null=True, blank=True)
+    needs_person_since = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(null=True, blank=True)
+    lease_owner = models.CharField(max_length=128, blank=True, default="")
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    revision = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["account", "idempotency_key"], name="operation_key_once"
+            ),
+            # The database picks the winner of two requests for one refund.
+            models.UniqueConstraint(
+                fields=["account", "order_id", "reference"],
+                condition=Q(status__in=_UNRESOLVED),
+                name="operation_one_unresolved",
+            ),
+            models.UniqueConstraint(
+                fields=["account", "provider_object_id"],
+                condition=~Q(provider_object_id=""),
+                name="operation_one_provider_object",
+            ),
+            models.CheckConstraint(condition=Q(amount__gt=0), name="operation_amount_positive"),
+            models.CheckConstraint(
+                condition=Q(currency__regex=r"^[a-z]{3}$"), name="operation_currency_code"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=sorted(Status)), name="operation_status_known"
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status=Status.UNKNOWN, unknown_reason__in=sorted(UnknownReason))
+                    | (~Q(status=Status.UNKNOWN) & Q(unknown_reason=""))
+                ),
+                name="operation_unknown_has_a_reason",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status=Status.SUCCEEDED) | ~Q(provider_object_id=""),
+                name="operation_success_names_a_refund",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status__in=_SETTLED, settled_at__isnull=False)
+                    | Q(status__in=_UNRESOLVED, settled_at__isnull=True)
+                ),
+                name="operation_settled_has_a_time",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(lease_owner="", lease_expires_at__isnull=True)
+                    | (~Q(lease_owner="") & Q(lease_expires_at__isnull=False))
+                ),
+                name="operation_lease_is_whole",
+            ),
+            models.CheckConstraint(
+                condition=Q(attention__contained_by=sorted(Attention)),
+                name="operation_attention_known",
+            ),
+        ]
+        indexes = [
+            # Serves: the queue of what needs a person, by key deadline and then amount.
+            models.Index(
+                F("key_window_closes_at").asc(nulls_last=True),
+                F("amount").desc(),
+                F("id").asc(),
+                condition=_NEEDS_A_PERSON,
+                name="operation_queue",
+            ),
+            # Serves: the sweep that looks for due checks and background sends.
+            models.Index(
+                fields=["next_check_at"],
+                condition=Q(status__in=_UNRESOLVED),
+                name="operation_due",
+            ),
+            # Serves: the sweep that looks for leases that ran out.
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(lease_expires_at__isnull=False),
+                name="operation_leases",
+            ),
+            # Serves: the question whether a request repeats one that has settled.
+            models.Index(fields=["account", "order_id", "reference"], name="operation_identity"),
+            # Serves: the search box.
+            models.Index(fields=["order_id"], name="operation_by_order"),
+            models.Index(fields=["provider_object_id"], name="operation_by_refund"),
+            models.Index(fields=["idempotency_key"], name="operation_by_key"),
+            # Serves: lists by age.
+            models.Index(fields=["-created_at", "-id"], name="operation_by_age"),
+            GinIndex(fields=["attention"], name="operation_by_attention"),
+        ]
+        triggers = [
+            pgtrigger.FSM(
+                name="operation_status_moves",
+                field="status",
+                transitions=[(str(start), str(end)) for start, end in status_changes()],
+            ),
+            pgtrigger.Protect(
+                name="operation_starts_open",
+                operation=pgtrigger.Insert,
+                condition=~pgtrigger.Q(new__status=Status.OPEN.value),
+            ),
+            pgtrigger.ReadOnly(
+                name="operation_frozen",
+                fields=[
+                    "id", "account", "payment", "kind", "order_id", "reference",
+                    "customer_account", "amount", "currency", "reason", "input_hash",
+                    "environment", "endpoint", "idempotency_key", "parameters", "created_at",
+                ],
+            ),  # fmt: skip
+            pgtrigger.Protect(
+                name="operation_refund_written_once",
+                operation=pgtrigger.Update,
+                condition=(
+                    ~pgtrigger.Q(old__provider_object_id="")
+                    & pgtrigger.Q(
+                        old__provider_object_id__df=pgtrigger.F("new__provider_object_id")
+                    )
+                ),
+            ),
+            *never_removed("operation"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def money(self) -> Money:
+        """The amount with its currency."""
+        return Money(self.amount, self.currency)
+
+    def terms(self) -> RefundTerms:
+        """What a refund at the provider must show to be this operation's. Reads payment, account."""
+        return RefundTerms(
+            operation_id=str(self.id),
+            environment=self.environment,
+            amount=self.amount,
+            currency=self.currency,
+            charge=self.payment.charge,
+            payment_intent=self.payment.payment_intent,
+            account=self.account.provider_account,
+            livemode=self.account.livemode,
+        )
+
+    def is_leased(self, now: datetime) -> bool:
+        """Whether a send is in flight, or its holder may still come back."""
+        return self.lease_expires_at is not None and self.lease_expires_at > now
+
+    def snapshot(self) -> dict[str, Any]:
+        """What audit entries show as before and after."""
+        return {
+            "status": str(self.status),
+            "unknown_reason": str(self.unknown_reason),
+            "attention": sorted(str(flag) for flag in self.attention),
+            "provider_object_id": self.provider_object_id,
+            "provider_status": self.provider_status,
+            "failure_code": self.failure_code,
+        }
+
+    def take(
+        self,
+        fact: Fact,
+        *,
+        now: datetime,
+        unknown_reason: UnknownReason | None = None,
+        **fields: Any,
+    ) -> None:
+        """Let a fact change the status as the transition table says, with `fields` beside it.
+
+        Raises TransitionRefused for a cell that is not in the table, StaleOperation when the row
+        has moved on. The caller holds the row's lock.
+        """
+        step = transition(Status(self.status), fact)
+        moved = step.to != self.status
+        attention = fields.pop("attention", list(self.attention))
+        if step.attention and step.attention not in attention:
+            attention = [*attention, step.attention]
+        if moved:
+            fields["settled_at"] = now if step.to in SETTLED else None
+        reason = self.unknown_reason
+        if moved:
+            reason = unknown_reason or "" if step.to is Status.UNKNOWN else ""
+        self._write(now, status=step.to, unknown_reason=reason, attention=attention, **fields)
+
+    def change(self, *, now: datetime, **fields: Any) -> None:
+        """Change anything but the status, compare-and-set on the revision.
+
+        Raises StaleOperation when the row has moved on.
+        """
+        if "status" in fields:
+            raise ValueError("A status is written by Operation.take only.")
+        self._write(now, **fields)
+
+    def _write(self, now: datetime, **fields: Any) -> None:
+        status = fields.get("status", self.status)
+        attention = fields.get("attention", self.attention)
+        needs_person = status == Status.UNKNOWN or bool(attention)
+        if needs_person and self.needs_person_since is None:
+            fields["needs_person_since"] = now
+        elif not needs_person and self.needs_person_since is not None:
+            fields["needs_person_since"] = None
+        changed = Operation.objects.filter(pk=self.pk, revision=self.revision).update(
+            revision=self.revision + 1, **fields
+        )
+        if changed != 1:
+            raise StaleOperation(self.pk)
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.revision += 1

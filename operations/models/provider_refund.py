@@ -1,0 +1,43 @@
+"""Every refund we ever saw at the provider, ours or not, in its furthest state."""
+
+from django.db import models
+from django.db.models import Q
+
+from operations.models.account import Account
+from operations.models.operation import Operation
+
+
+class ProviderRefund(models.Model):
+    """One refund object. `amount` in the Stripe unit; `status` is the furthest ever reported."""
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="refunds")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, null=True, blank=True, related_name="refunds"
+    )
+    provider_object_id = models.CharField(max_length=255)
+    status = models.CharField(max_length=64)
+    amount = models.BigIntegerField()
+    currency = models.CharField(max_length=3)
+    charge = models.CharField(max_length=255, blank=True, default="")
+    payment_intent = models.CharField(max_length=255, blank=True, default="")
+    metadata = models.JSONField(default=dict)
+    provider_created_at = models.DateTimeField(null=True, blank=True)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["account", "provider_object_id"], name="provider_refund_once"
+            ),
+            models.CheckConstraint(
+                condition=~Q(provider_object_id=""), name="provider_refund_has_an_id"
+            ),
+        ]
+        indexes = [
+            # Serves: the refunds of one payment, for the till and the comparison.
+            models.Index(fields=["account", "charge"], name="provider_refund_by_charge"),
+        ]
+
+    def __str__(self) -> str:
+        return self.provider_object_id

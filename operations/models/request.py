@@ -1,0 +1,64 @@
+"""Who asked for an operation, each time it was asked for."""
+
+from django.db import models
+from django.db.models import Q
+
+from operations.domain.identity import KIND_REFUND
+from operations.models.account import Account, ApiKey
+from operations.models.operation import Operation
+from operations.models.triggers import never_removed
+
+
+class Request(models.Model):
+    """One time that somebody asked. Several requests lead to one operation."""
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="requests")
+    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, null=True, related_name="+")
+    tool_call_id = models.CharField(max_length=255, blank=True, default="")
+    agent_run_id = models.CharField(max_length=255, blank=True, default="")
+    input_hash = models.CharField(max_length=64)
+    payment_asked = models.CharField(max_length=255)
+    received_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["api_key", "agent_run_id", "tool_call_id"],
+                condition=~Q(tool_call_id=""),
+                nulls_distinct=False,
+                name="request_tool_call_once",
+            ),
+        ]
+        indexes = [
+            # Serves: the timeline.
+            models.Index(fields=["operation", "received_at"], name="request_by_operation"),
+            # Serves: the search box.
+            models.Index(fields=["tool_call_id"], name="request_by_tool_call"),
+            models.Index(fields=["agent_run_id"], name="request_by_run"),
+        ]
+        triggers = never_removed("request")
+
+    def __str__(self) -> str:
+        return self.tool_call_id or f"request {self.pk}"
+
+
+class RequestToken(models.Model):
+    """A `client_request_token` and the operation it stands for."""
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
+    customer_account = models.CharField(max_length=255, blank=True, default="")
+    kind = models.CharField(max_length=16, default=KIND_REFUND)
+    token = models.CharField(max_length=255)
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="tokens")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["account", "customer_account", "kind", "token"],
+                name="request_token_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.token

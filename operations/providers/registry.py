@@ -1,0 +1,26 @@
+"""Which adapter serves a provider's name. The only place that knows the names."""
+
+from functools import lru_cache
+
+from operations.providers.base import Provider
+from operations.providers.stripe import StripeProvider
+
+
+@lru_cache(maxsize=16)
+def provider_for(
+    provider: str,
+    *,
+    api_key: str,
+    api_base: str | None,
+    connect_timeout_s: float,
+    read_timeout_s: float,
+) -> Provider:
+    """The adapter for `provider`. Raises LookupError for a name nobody serves."""
+    if provider == "stripe":
+        return StripeProvider(
+            api_key=api_key,
+            api_base=api_base,
+            connect_timeout_s=connect_timeout_s,
+            read_timeout_s=read_timeout_s,
+        )
+    raise LookupError(f"There is no provider named {provider}.")

@@ -1,0 +1,33 @@
+"""Which account a caller or an event means."""
+
+from django.db.models import Q
+
+from operations.models import Account
+from operations.services.engine import Engine
+
+DEFAULT_ACCOUNT = "default"
+
+
+class UnknownAccount(Exception):
+    """No account of this name or provider id exists in the mode this installation runs in."""
+
+
+def account_for(*, engine: Engine, name: str) -> Account:
+    """The account by our name or by the provider's id; "" is the default one, made on first use.
+
+    Raises UnknownAccount.
+    """
+    if name in ("", DEFAULT_ACCOUNT):
+        return Account.objects.get_or_create(
+            name=DEFAULT_ACCOUNT,
+            livemode=engine.livemode,
+            defaults={"provider": "stripe", "provider_account": ""},
+        )[0]
+    found = (
+        Account.objects.filter(livemode=engine.livemode)
+        .filter(Q(name=name) | Q(provider_account=name))
+        .first()
+    )
+    if found is None:
+        raise UnknownAccount(name)
+    return found

@@ -1,0 +1,112 @@
+"""What every service works with: the clock, the limits, and a way to the providers."""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, cast
+
+from django.conf import settings
+from django.db import transaction
+
+from operations.domain.budgets import Budget
+from operations.domain.key_window import KeyWindowPolicy
+from operations.models import Account
+from operations.providers import Provider, provider_for
+
+#: Look-ups go on for this long after the first one, in days.
+LOOKUPS_END_AFTER_DAYS = 30
+
+
+class ProviderCallInTransaction(RuntimeError):
+    """A provider was about to be called with a transaction open; nothing was sent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """`clock` gives UTC; `sleep` takes seconds; `jitter` gives a number from 0 to 1."""
+
+    clock: Callable[[], datetime]
+    sleep: Callable[[float], None]
+    jitter: Callable[[], float]
+    budget: Budget
+    key_window: KeyWindowPolicy
+    lease_s: float
+    lookup_schedule_s: tuple[int, ...]
+    environment: str
+    livemode: bool
+    second_person_above: Mapping[str, int]
+    repeat_window_s: int
+    webhook_secrets: tuple[str, ...]
+    open_provider: Callable[[Account], Provider]
+
+    def provider(self, account: Account) -> Provider:
+        """The provider of an account, refusing every call while a transaction is open."""
+        return cast("Provider", _OutsideTransactions(self.open_provider(account)))
+
+    def next_lookup_after(self, lookups_made: int) -> timedelta | None:
+        """The pause before the next look-up; None when the schedule has ended.
+
+        The configured steps, then daily until 30 days are over.
+        """
+        if lookups_made < len(self.lookup_schedule_s):
+            return timedelta(seconds=self.lookup_schedule_s[lookups_made])
+        if lookups_made < len(self.lookup_schedule_s) + LOOKUPS_END_AFTER_DAYS:
+            return timedelta(days=1)
+        return None
+
+
+class _OutsideTransactions:
+    """Passes everything on to a provider, but no call while a transaction is open."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._provider, name)
+        if not callable(value):
+            return value
+
+        def call(**arguments: Any) -> Any:
+            if transaction.get_connection().in_atomic_block:
+                raise ProviderCallInTransaction(f"{name} was called inside a transaction.")
+            return value(**arguments)
+
+        return call
+
+
+@lru_cache(maxsize=1)
+def default_engine() -> Engine:
+    """The engine as the settings describe it."""
+    config = settings.RECONCILE
+    return Engine(
+        clock=lambda: datetime.now(UTC),
+        sleep=time.sleep,
+        jitter=random.random,
+        budget=Budget(
+            attempts_per_call=config.max_attempts_per_call,
+            attempts_per_operation=config.max_attempts_per_operation,
+            call_deadline_s=config.call_deadline_s,
+            backoff_base_s=config.backoff_base_s,
+            send_s=config.connect_timeout_s + config.read_timeout_s,
+        ),
+        key_window=KeyWindowPolicy(
+            window_s=config.key_window_s, margin_s=config.key_safety_margin_s
+        ),
+        lease_s=config.lease_s,
+        lookup_schedule_s=config.lookup_schedule_s,
+        environment=config.environment,
+        livemode=config.livemode,
+        second_person_above=config.second_person_above,
+        repeat_window_s=config.repeat_window_s,
+        webhook_secrets=config.stripe_webhook_secrets,
+        open_provider=lambda account: provider_for(
+            account.provider,
+            api_key=config.stripe_api_key,
+            api_base=config.stripe_api_base,
+            connect_timeout_s=config.connect_timeout_s,
+            read_timeout_s=config.read_timeout_s,
+        ),
+    )

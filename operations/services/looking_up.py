@@ -1,0 +1,173 @@
+"""Looking up: reading what the provider has for a payment, to the last page. It moves no money."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from operations.domain.answers import PaymentFacts, RefundFacts, RefundList
+from operations.domain.audit import Actor
+from operations.domain.matching import our_mark
+from operations.domain.statuses import UNRESOLVED
+from operations.models import EvidenceSource, Operation
+from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
+from operations.services.engine import Engine
+from operations.services.settling import (
+    Learned,
+    lock,
+    see_refund,
+    take_refund,
+    write_evidence,
+)
+
+
+class LookupResult(StrEnum):
+    """What a look-up brought."""
+
+    FOUND = "found"
+    ABSENT = "absent"
+    INCOMPLETE = "incomplete"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What the provider showed. `error` is set when it could not be read."""
+
+    refunds: RefundList
+    payment: PaymentFacts | None = None
+    error: str = ""
+
+
+def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult:
+    """Read the refunds of an operation's payment and take what proves to be its own.
+
+    Safe to run at any time and any number of times. Absence is kept as evidence and settles
+    nothing.
+    """
+    operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
+    started_at = engine.clock()
+    seen = _read(engine.provider(operation.account), operation)
+    with transaction.atomic():
+        return _take(engine, lock(operation_id), seen, actor, started_at)
+
+
+def _read(provider: Provider, operation: Operation) -> _Seen:
+    account = operation.account.provider_account
+    payment = operation.parameters.get("payment_intent") or operation.payment.charge
+    nothing = RefundList(refunds=(), complete=False, pages=0)
+    try:
+        listed = provider.list_refunds(payment=payment, account=account)
+        if operation.provider_object_id and not _has(listed, operation.provider_object_id):
+            refund = provider.read_refund(
+                refund_id=operation.provider_object_id, account=account
+            )
+            listed = RefundList(
+                refunds=(*listed.refunds, refund), complete=listed.complete, pages=listed.pages
+            )
+    except (ReadFailed, RefundNotFound) as error:
+        return _Seen(refunds=nothing, error=str(error) or type(error).__name__)
+    try:
+        facts = provider.read_payment(payment=payment, account=account)
+    except (ReadFailed, PaymentNotFound):
+        facts = None
+    return _Seen(refunds=listed, payment=facts)
+
+
+def _has(listed: RefundList, refund_id: str) -> bool:
+    return any(refund.id == refund_id for refund in listed.refunds)
+
+
+def _take(
+    engine: Engine, operation: Operation, seen: _Seen, actor: Actor, started_at: datetime
+) -> LookupResult:
+    now = engine.clock()
+    ours = [refund for refund in seen.refunds.refunds if _is_ours(operation, refund)]
+    result = _result(seen, ours)
+    learned = Learned(
+        source=EvidenceSource.LOOKUP,
+        summary=_in_words(seen, ours, result),
+        actor=actor,
+        observed_at=started_at,
+        facts=_facts(operation, seen, result, started_at),
+    )
+    evidence = write_evidence(operation, learned, now=now, refund=ours[0] if ours else None)
+    for refund in sorted(seen.refunds.refunds, key=lambda refund: refund.id):
+        if refund not in ours:
+            see_refund(operation.account, refund, operation=None, now=now)
+    for refund in sorted(ours, key=lambda refund: (refund.created, refund.id)):
+        take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
+    pause = engine.next_lookup_after(operation.lookups_made + 1)
+    plans_on = operation.status in UNRESOLVED and pause is not None
+    operation.change(
+        now=now,
+        lookups_made=operation.lookups_made + 1,
+        next_check_at=now + pause if plans_on and pause else None,
+    )
+    return result
+
+
+def _is_ours(operation: Operation, refund: RefundFacts) -> bool:
+    if refund.id == operation.provider_object_id:
+        return True
+    mark = our_mark(refund.metadata)
+    return (
+        mark is not None
+        and mark.operation_id == operation.pk
+        and mark.environment == operation.environment
+    )
+
+
+def _result(seen: _Seen, ours: list[RefundFacts]) -> LookupResult:
+    if seen.error:
+        return LookupResult.UNREADABLE
+    if ours:
+        return LookupResult.FOUND
+    return LookupResult.ABSENT if seen.refunds.complete else LookupResult.INCOMPLETE
+
+
+def _facts(
+    operation: Operation, seen: _Seen, result: LookupResult, started_at: datetime
+) -> Mapping[str, Any]:
+    """What the absence is worth: completeness, age since the last send, and the second witness."""
+    since = operation.last_sent_at
+    listed = sum(
+        refund.amount
+        for refund in seen.refunds.refunds
+        if refund.status not in ("failed", "canceled")
+    )
+    total = seen.payment.refunded if seen.payment else None
+    return {
+        "result": result,
+        "complete": seen.refunds.complete,
+        "pages": seen.refunds.pages,
+        "refunds_seen": [refund.id for refund in seen.refunds.refunds][:200],
+        "refunds_seen_count": len(seen.refunds.refunds),
+        "listed_total": listed,
+        "provider_total": total,
+        "total_explained": None if total is None else total == listed,
+        "seconds_after_send": (started_at - since).total_seconds() if since else None,
+        "error": seen.error,
+        "disputed": seen.payment.disputed if seen.payment else None,
+    }
+
+
+def _in_words(seen: _Seen, ours: list[RefundFacts], result: LookupResult) -> str:
+    match result:
+        case LookupResult.FOUND:
+            first = ours[0]
+            return f"Refund {first.id} carries our reference: {first.status}."
+        case LookupResult.ABSENT:
+            count = len(seen.refunds.refunds)
+            others = f" {count} other refund{'s' if count != 1 else ''} seen." if count else ""
+            return f"No refund with our reference was found on the payment.{others}"
+        case LookupResult.INCOMPLETE:
+            return "The list of refunds could not be read to its end; ours was not on it so far."
+        case LookupResult.UNREADABLE:
+            return f"The provider could not be read: {seen.error}"
+
+

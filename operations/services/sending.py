@@ -1,0 +1,460 @@
+"""Sending: an attempt is committed before the bytes leave, and its answer decides what follows.
+
+No transaction is open while the provider is called. Between the two commits only the lease and
+the unfinished attempt say that a send is in flight; both outlive a crash.
+"""
+
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from os import getpid
+from typing import assert_never
+from uuid import UUID, uuid4
+
+from django.db import transaction
+
+from operations.domain.answers import Answer, AnswerKind, RefundFacts
+from operations.domain.audit import Actor
+from operations.domain.budgets import CallBudget
+from operations.domain.classify import Classification, Doubt, Outcome, classify
+from operations.domain.identity import uuid7
+from operations.domain.key_window import window_closes_at
+from operations.domain.next_step import (
+    AttemptState,
+    HandOver,
+    MarkUnknown,
+    NextStep,
+    Send,
+    Settle,
+    decide,
+    in_doubt,
+)
+from operations.domain.statuses import Attention, Fact, Status
+from operations.models import Attempt, Evidence, EvidenceSource, Operation
+from operations.services.actors import SWEEP
+from operations.services.engine import Engine
+from operations.services.settling import (
+    Learned,
+    lock,
+    raise_attention,
+    take_fact,
+    take_refund,
+    write_evidence,
+)
+
+
+class InProgress(Exception):
+    """A send of this operation is in flight; nothing more was sent. Seconds until it may be over."""
+
+    def __init__(self, operation_id: UUID, retry_after_s: float) -> None:
+        self.operation_id = operation_id
+        self.retry_after_s = retry_after_s
+        super().__init__(f"Operation {operation_id} is being sent.")
+
+
+def send_until_decided(
+    *, engine: Engine, operation_id: UUID, actor: Actor, call: CallBudget | None = None
+) -> None:
+    """Send, wait and send again until the operation leaves `open` or this call's budget is spent.
+
+    Raises InProgress when somebody else holds the lease.
+    """
+    give_up_attempt(engine=engine, operation_id=operation_id, actor=SWEEP)
+    holder = new_holder()
+    call = call or CallBudget.start(engine.budget, engine.clock())
+    attempt = begin_attempt(engine=engine, operation_id=operation_id, holder=holder, call=call)
+    while attempt is not None:
+        attempt = _send_and_follow(engine=engine, attempt=attempt, actor=actor, call=call)
+        call = call.spend()
+
+
+def continue_sending(
+    *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
+) -> None:
+    """The same, from an attempt that was begun together with its operation."""
+    following: Attempt | None = attempt
+    while following is not None:
+        following = _send_and_follow(engine=engine, attempt=following, actor=actor, call=call)
+        call = call.spend()
+
+
+def new_holder() -> str:
+    """A name for a lease that nobody else uses: host, process and a random part."""
+    return f"{socket.gethostname()[:60]}:{getpid()}:{uuid4().hex[:12]}"
+
+
+def holder_pid(holder: str) -> int:
+    """The process that holds a lease, on the host that the lease names."""
+    return int(holder.rsplit(":", 2)[1])
+
+
+def begin_attempt(
+    *, engine: Engine, operation_id: UUID, holder: str, call: CallBudget
+) -> Attempt | None:
+    """Decide, and if the decision is to send, commit the attempt and take the lease.
+
+    Waits for a send that is due later if the call's budget allows. None: nothing to send now.
+    Raises InProgress when somebody else holds the lease.
+    """
+    while True:
+        with transaction.atomic():
+            operation = lock(operation_id)
+            now = engine.clock()
+            if operation.is_leased(now):
+                raise InProgress(operation_id, _lease_left_s(operation, now))
+            if operation.status != Status.OPEN:
+                return None
+            if operation.lease_expires_at is not None:
+                return None  # A lease ran out just now: that attempt is finished first.
+            step = decide_next(engine, operation, now)
+            if not isinstance(step, Send):
+                _carry_out(engine, operation, step, learned=None, now=now)
+                return None
+            at = max(step.at, operation.next_send_at or step.at)
+            if not call.allows(at, engine.budget):
+                _postpone(engine, operation, at, now)
+                return None
+            if at <= now:
+                return start_attempt(engine, operation, holder=holder, now=now)
+        engine.sleep((at - now).total_seconds())
+
+
+def start_attempt(
+    engine: Engine, operation: Operation, *, holder: str, now: datetime
+) -> Attempt:
+    """Write the attempt and the lease. The caller commits before anything is sent."""
+    provider = engine.provider(operation.account)
+    first_sent_at = operation.first_sent_at or now
+    attempt = Attempt(
+        id=uuid7(now),
+        operation=operation,
+        number=operation.attempts_made + 1,
+        idempotency_key=operation.idempotency_key,
+        parameters=operation.parameters,
+        fence=holder,
+        started_at=now,
+    )
+    operation.change(
+        now=now,
+        attempts_made=operation.attempts_made + 1,
+        first_sent_at=first_sent_at,
+        last_sent_at=now,
+        key_window_closes_at=window_closes_at(
+            first_send=first_sent_at, contract=provider.contract, policy=engine.key_window
+        ),
+        next_send_at=None,
+        lease_owner=holder,
+        lease_expires_at=now + timedelta(seconds=engine.lease_s),
+    )
+    attempt.save(force_insert=True)
+    return attempt
+
+
+def _send_and_follow(
+    *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
+) -> Attempt | None:
+    """One send, its answer saved, and the next attempt if the call goes on."""
+    operation = attempt.operation
+    answer = engine.provider(operation.account).create_refund(
+        parameters=attempt.parameters,
+        idempotency_key=attempt.idempotency_key,
+        account=operation.account.provider_account,
+    )
+    resume_at = finish_attempt(
+        engine=engine, attempt_id=attempt.pk, answer=answer, actor=actor, call=call.spend()
+    )
+    if resume_at is None:
+        return None
+    engine.sleep(max(0.0, (resume_at - engine.clock()).total_seconds()))
+    return _next_under_lease(engine, attempt)
+
+
+@transaction.atomic
+def finish_attempt(
+    *, engine: Engine, attempt_id: UUID, answer: Answer, actor: Actor, call: CallBudget | None
+) -> datetime | None:
+    """Save an answer and carry out what follows from it.
+
+    Returns when to send again if this call goes on and keeps its lease, else None. An answer to
+    an attempt that the sweep has already given up is kept as evidence, and a refund in it is
+    believed; it never overwrites what happened since.
+    """
+    attempt = Attempt.objects.select_related("operation").get(pk=attempt_id)
+    operation = lock(attempt.operation_id)
+    attempt = Attempt.objects.get(pk=attempt_id)
+    now = engine.clock()
+    earlier = _finished(operation)
+    reading = classify(
+        answer,
+        terms=operation.terms(),
+        earlier_in_doubt=in_doubt([attempt_state(row) for row in earlier]),
+        contract=engine.provider(operation.account).contract,
+    )
+    learned = _learned(attempt, answer, reading, actor, now)
+    if attempt.outcome:
+        _keep_late_answer(operation, reading, learned, now)
+        return None
+    _save_answer(attempt, answer, reading, now)
+    evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
+    if reading.attention:
+        raise_attention(
+            operation, reading.attention, learned=learned, now=now, evidence=evidence
+        )
+    if operation.status != Status.OPEN:
+        # A webhook or a look-up was faster: the answer is evidence beside it.
+        if reading.refund is not None:
+            take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
+        _release(operation, now)
+        return None
+    step = decide_next(engine, operation, now)
+    if isinstance(step, Send) and call is not None and call.allows(step.at, engine.budget):
+        operation.change(
+            now=now,
+            next_send_at=step.at,
+            lease_expires_at=step.at + timedelta(seconds=engine.lease_s),
+        )
+        return step.at
+    _release(operation, now)
+    _carry_out(engine, operation, step, learned=(learned, evidence), now=now)
+    return None
+
+
+def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool:
+    """Finish an attempt whose lease ran out as interrupted, and let the same rule go on.
+
+    True when there was one. Harmless when done twice.
+    """
+    with transaction.atomic():
+        operation = lock(operation_id)
+        now = engine.clock()
+        if operation.lease_expires_at is None or operation.is_leased(now):
+            return False
+        attempt = operation.attempts.filter(outcome="").first()
+        if attempt is None:
+            _release(operation, now)
+            if operation.status == Status.OPEN:
+                _carry_out(
+                    engine, operation, decide_next(engine, operation, now), learned=None, now=now
+                )
+            return True
+    finish_attempt(
+        engine=engine,
+        attempt_id=attempt.pk,
+        answer=Answer(
+            kind=AnswerKind.INTERRUPTED,
+            message="The process that was sending went away before the answer was saved.",
+        ),
+        actor=actor,
+        call=None,
+    )
+    return True
+
+
+def decide_next(engine: Engine, operation: Operation, now: datetime) -> NextStep:
+    """The rule's decision for an open operation with no send in flight."""
+    states = [attempt_state(row) for row in _finished(operation)]
+    return decide(
+        created_at=operation.created_at,
+        attempts=states,
+        contract=engine.provider(operation.account).contract,
+        budget=engine.budget,
+        policy=engine.key_window,
+        configuration_blocked=Attention.CONFIGURATION in operation.attention,
+        now=now,
+        jitter=engine.jitter(),
+    )
+
+
+def attempt_state(attempt: Attempt) -> AttemptState:
+    """A finished attempt as the rules see it."""
+    return AttemptState(
+        started_at=attempt.started_at,
+        finished_at=attempt.finished_at or attempt.started_at,
+        reading=Classification(
+            outcome=Outcome(attempt.outcome),
+            doubt=Doubt(attempt.doubt),
+            refund=RefundFacts(**attempt.refund) if attempt.refund else None,
+            attention=Attention(attempt.attention) if attempt.attention else None,
+        ),
+        retry_after_s=attempt.retry_after_s,
+        should_retry=attempt.should_retry,
+    )
+
+
+def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | None:
+    """The next attempt of the same call, if the lease is still ours and the rule still says so."""
+    with transaction.atomic():
+        operation = lock(previous.operation_id)
+        now = engine.clock()
+        if operation.lease_owner != previous.fence:
+            return None
+        step = decide_next(engine, operation, now) if operation.status == Status.OPEN else None
+        if isinstance(step, Send) and operation.is_leased(now):
+            return start_attempt(engine, operation, holder=previous.fence, now=now)
+        _release(operation, now)
+        if step is not None:
+            _carry_out(engine, operation, step, learned=None, now=now)
+        return None
+
+
+def _carry_out(
+    engine: Engine,
+    operation: Operation,
+    step: NextStep,
+    *,
+    learned: tuple[Learned, Evidence] | None,
+    now: datetime,
+) -> None:
+    """Write down what the rule decided. `learned` is what it rests on, when that is an answer."""
+    match step:
+        case Send(at):
+            _postpone(engine, operation, at, now)
+        case HandOver():
+            operation.change(now=now, next_check_at=operation.key_window_closes_at)
+        case Settle(fact, refund):
+            note, evidence = learned or _rule_spoke(operation, "An earlier answer decides it.", now)
+            if refund is not None:
+                take_refund(operation, refund, learned=note, now=now, evidence=evidence)
+                _plan_check(engine, operation, now)
+            else:
+                last = _finished(operation)[-1]
+                take_fact(
+                    operation,
+                    fact,
+                    learned=note,
+                    now=now,
+                    evidence=evidence,
+                    failure_code=last.error_code or last.error_type,
+                    failure_message=last.message,
+                    next_check_at=None,
+                )
+        case MarkUnknown(reason):
+            note, evidence = learned or _rule_spoke(operation, f"Nothing more is sent: {reason}.", now)
+            take_fact(
+                operation,
+                Fact.LEFT_UNDECIDED,
+                learned=note,
+                now=now,
+                evidence=evidence,
+                unknown_reason=reason,
+                next_send_at=None,
+            )
+            _plan_check(engine, operation, now)
+        case _:
+            assert_never(step)
+
+
+def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned, Evidence]:
+    """Evidence for a decision that rests on the clock or a budget, not on a new answer."""
+    learned = Learned(
+        source=EvidenceSource.ANSWER,
+        summary=text,
+        actor=SWEEP,
+        observed_at=now,
+        facts={"attempts": operation.attempts_made},
+    )
+    return learned, write_evidence(operation, learned, now=now)
+
+
+def _postpone(engine: Engine, operation: Operation, at: datetime, now: datetime) -> None:
+    """Leave it open: look first, and send again in the background, later with each attempt."""
+    step = min(operation.attempts_made, len(engine.lookup_schedule_s)) - 1
+    planned = operation.next_check_at
+    if planned is None or planned <= now:
+        pause = timedelta(seconds=engine.lookup_schedule_s[max(step, 0)])
+        planned = max(at, now + pause)
+    operation.change(now=now, next_send_at=at, next_check_at=planned)
+
+
+def _plan_check(engine: Engine, operation: Operation, now: datetime) -> None:
+    """Plan the first look-up of an operation that waits for its end."""
+    if operation.status not in (Status.UNKNOWN, Status.PROCESSING):
+        return
+    pause = engine.next_lookup_after(operation.lookups_made)
+    operation.change(now=now, next_check_at=now + pause if pause else None)
+
+
+def _release(operation: Operation, now: datetime) -> None:
+    operation.change(now=now, lease_owner="", lease_expires_at=None)
+
+
+def _lease_left_s(operation: Operation, now: datetime) -> float:
+    left = (operation.lease_expires_at - now).total_seconds() if operation.lease_expires_at else 1
+    return max(1.0, min(left, 5.0))
+
+
+def _finished(operation: Operation) -> Sequence[Attempt]:
+    return list(operation.attempts.exclude(outcome="").order_by("number"))
+
+
+def _keep_late_answer(
+    operation: Operation, reading: Classification, learned: Learned, now: datetime
+) -> None:
+    evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
+    if reading.refund is not None:
+        take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
+
+
+def _save_answer(
+    attempt: Attempt, answer: Answer, reading: Classification, now: datetime
+) -> None:
+    """The one write that an attempt gets after it was sent."""
+    attempt.outcome = reading.outcome
+    attempt.doubt = reading.doubt
+    attempt.attention = reading.attention or ""
+    attempt.answer_kind = answer.kind
+    attempt.finished_at = now
+    attempt.duration_ms = answer.duration_ms
+    attempt.http_status = answer.http_status
+    attempt.provider_request_id = answer.request_id
+    attempt.replayed = answer.replayed
+    attempt.should_retry = answer.should_retry
+    attempt.retry_after_s = answer.retry_after_s
+    attempt.error_type = answer.error_type[:100]
+    attempt.error_code = answer.error_code[:100]
+    attempt.message = answer.message[:500]
+    attempt.body = answer.body
+    attempt.refund = asdict(reading.refund) if reading.refund else None
+    attempt.save()
+
+
+def _learned(
+    attempt: Attempt, answer: Answer, reading: Classification, actor: Actor, now: datetime
+) -> Learned:
+    return Learned(
+        source=EvidenceSource.ANSWER,
+        summary=answer_in_words(answer, reading),
+        actor=actor,
+        observed_at=now,
+        attempt=attempt,
+        facts={
+            "attempt": attempt.number,
+            "outcome": reading.outcome,
+            "doubt": reading.doubt,
+            "http_status": answer.http_status,
+            "replayed": answer.replayed,
+            "request_id": answer.request_id,
+            "body": answer.body,
+        },
+    )
+
+
+def answer_in_words(answer: Answer, reading: Classification) -> str:
+    """One sentence on what came back, without a word on what it means for the money."""
+    match answer.kind:
+        case AnswerKind.NOT_SENT:
+            return "No connection to the provider was made; nothing was sent."
+        case AnswerKind.CONNECTION_LOST:
+            return f"The connection ended before an answer came. {answer.message}".strip()
+        case AnswerKind.INTERRUPTED:
+            return answer.message
+        case AnswerKind.UNREADABLE:
+            return f"An answer came (HTTP {answer.http_status}) that cannot be read as a refund."
+        case AnswerKind.RESPONSE:
+            pass
+    if reading.refund is not None:
+        return f"The provider answered with refund {reading.refund.id}: {reading.refund.status}."
+    said = answer.message or answer.error_code or answer.error_type or "no message"
+    replay = ", a repetition of its first answer" if answer.replayed else ""
+    return f"The provider answered HTTP {answer.http_status}{replay}: {said}"

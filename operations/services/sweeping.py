@@ -1,0 +1,86 @@
+"""Sweeping rows, not messages: what a crash or a lost message left behind is found and goes on."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from operations.domain.budgets import CallBudget
+from operations.domain.next_step import in_doubt
+from operations.domain.statuses import UNRESOLVED, Status
+from operations.models import Operation, WebhookEvent
+from operations.services.actors import LOOKUP_JOB, SWEEP
+from operations.services.engine import Engine
+from operations.services.looking_up import look_up
+from operations.services.sending import (
+    InProgress,
+    attempt_state,
+    give_up_attempt,
+    send_until_decided,
+)
+
+#: How many rows one sweep takes on.
+_BATCH = 100
+#: How long a check that was handed to a worker is left alone, in seconds.
+_CHECK_CLAIM_S = 120
+
+
+def give_up_lost_sends(*, engine: Engine) -> int:
+    """Finish the attempts whose lease ran out. Returns how many there were."""
+    lost = Operation.objects.filter(lease_expires_at__lte=engine.clock()).order_by(
+        "lease_expires_at"
+    )
+    ids = list(lost.values_list("pk", flat=True)[:_BATCH])
+    return sum(
+        give_up_attempt(engine=engine, operation_id=operation_id, actor=SWEEP)
+        for operation_id in ids
+    )
+
+
+@transaction.atomic
+def claim_due_checks(*, engine: Engine) -> list[UUID]:
+    """The operations whose check is due, each claimed so that another sweep leaves it alone."""
+    now = engine.clock()
+    due = (
+        Operation.objects.select_for_update(skip_locked=True, of=("self",))
+        .filter(status__in=UNRESOLVED, next_check_at__lte=now)
+        .order_by("next_check_at")[:_BATCH]
+    )
+    claimed = []
+    for operation in due:
+        if operation.is_leased(now):
+            continue
+        operation.change(now=now, next_check_at=now + timedelta(seconds=_CHECK_CLAIM_S))
+        claimed.append(operation.pk)
+    return claimed
+
+
+def events_wait(*, engine: Engine) -> bool:
+    """Whether an event waits that a lost message left unhandled."""
+    return WebhookEvent.objects.filter(
+        handled_at__isnull=True, handle_after__lte=engine.clock()
+    ).exists()
+
+
+def check(*, engine: Engine, operation_id: UUID) -> None:
+    """One due check: look first, and send again only if it is still open and may be sent.
+
+    Harmless when run twice.
+    """
+    operation = Operation.objects.get(pk=operation_id)
+    if operation.status not in UNRESOLVED or operation.is_leased(engine.clock()):
+        return
+    finished = operation.attempts.exclude(outcome="").order_by("number")
+    if operation.status != Status.OPEN or in_doubt([attempt_state(row) for row in finished]):
+        look_up(engine=engine, operation_id=operation_id, actor=LOOKUP_JOB)
+        operation.refresh_from_db()
+    if operation.status != Status.OPEN:
+        return
+    budget = CallBudget.start(engine.budget, engine.clock())
+    once = CallBudget(attempts_left=1, ends_at=budget.ends_at)
+    try:
+        send_until_decided(
+            engine=engine, operation_id=operation_id, actor=LOOKUP_JOB, call=once
+        )
+    except InProgress:
+        return
