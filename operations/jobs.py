@@ -2,8 +2,10 @@
 
 from uuid import UUID
 
+import structlog
 from celery import shared_task
 
+from operations.services.actors import LOOKUP_JOB
 from operations.services.engine import default_engine
 from operations.services.looking_up import look_up
 from operations.services.matching import handle_next_event
@@ -13,10 +15,19 @@ from operations.services.sweeping import (
     events_wait,
     give_up_lost_sends,
 )
-from operations.services.actors import LOOKUP_JOB
+
+log = structlog.get_logger(__name__)
 
 #: How many events one run of the drain handles before it makes room for other tasks.
 _DRAIN = 500
+
+
+def wake_inbox() -> None:
+    """Tell a worker that events wait. A broker that is down costs nothing: the sweep finds them."""
+    try:
+        handle_events.delay()
+    except Exception as error:  # noqa: BLE001 - whatever the broker does, the event is stored
+        log.warning("broker_unreachable", error=str(error))
 
 
 @shared_task(name="operations.jobs.handle_events")

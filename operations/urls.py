@@ -1,5 +1,14 @@
 """The ways in over HTTP."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from operations.api.routes import api
+from operations.webhooks.views import stripe_webhook
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/", api.urls),
+    path("webhooks/stripe/", stripe_webhook, name="stripe-webhook"),
+    path(
+        "webhooks/stripe/<str:account>/", stripe_webhook, name="stripe-webhook-account"
+    ),
+]

@@ -51,7 +51,12 @@ class ChainedEntry:
         """SHA-256 (hex) over the canonical JSON of all fields and the hash before."""
         fields = {
             "action": self.action,
-            "actor": [self.actor.kind, self.actor.id, self.actor.name, self.actor.address],
+            "actor": [
+                self.actor.kind,
+                self.actor.id,
+                self.actor.name,
+                self.actor.address,
+            ],
             "after": dict(self.after),
             "at": self.at.isoformat(),
             "before": dict(self.before),
@@ -61,5 +66,7 @@ class ChainedEntry:
             "previous": self.previous_hash,
             "reason": self.reason,
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(
+            fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
         return hashlib.sha256(text.encode()).hexdigest()

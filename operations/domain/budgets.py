@@ -18,7 +18,9 @@ class Budget:
     send_s: float
 
 
-def backoff_s(*, attempts: int, base_s: float, jitter: float, at_least_s: float = 0.0) -> float:
+def backoff_s(
+    *, attempts: int, base_s: float, jitter: float, at_least_s: float = 0.0
+) -> float:
     """Full jitter: a share (`jitter`, 0 to 1) of the doubled base, and no less than asked for.
 
     Source: AWS Architecture Blog, "Exponential Backoff And Jitter".
@@ -44,7 +46,10 @@ class CallBudget:
 
     def allows(self, at: datetime, budget: Budget) -> bool:
         """Whether a send that starts at `at` fits in what is left."""
-        return self.attempts_left > 0 and at + timedelta(seconds=budget.send_s) <= self.ends_at
+        return (
+            self.attempts_left > 0
+            and at + timedelta(seconds=budget.send_s) <= self.ends_at
+        )
 
     def spend(self) -> "CallBudget":
         """The budget after one more send."""

@@ -69,10 +69,15 @@ def classify(
         case AnswerKind.UNREADABLE:
             return _UNREADABLE
         case AnswerKind.INTERRUPTED:
-            return Classification(outcome=Outcome.INDETERMINATE, doubt=Doubt.INTERRUPTED)
+            return Classification(
+                outcome=Outcome.INDETERMINATE, doubt=Doubt.INTERRUPTED
+            )
         case AnswerKind.RESPONSE:
             return _classify_response(
-                answer, terms=terms, earlier_in_doubt=earlier_in_doubt, contract=contract
+                answer,
+                terms=terms,
+                earlier_in_doubt=earlier_in_doubt,
+                contract=contract,
             )
 
 
@@ -101,7 +106,9 @@ def _classify_success(answer: Answer, terms: RefundTerms) -> Classification:
         return _UNREADABLE
     if differences(terms, refund):
         return Classification(
-            outcome=Outcome.INDETERMINATE, doubt=Doubt.UNREADABLE, attention=Attention.MISMATCH
+            outcome=Outcome.INDETERMINATE,
+            doubt=Doubt.UNREADABLE,
+            attention=Attention.MISMATCH,
         )
     return Classification(outcome=Outcome.ACCEPTED, refund=refund)
 

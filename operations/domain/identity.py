@@ -45,7 +45,9 @@ class RefundInput:
             "order_id": self.order_id,
             "reference": self.reference,
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(
+            fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
 

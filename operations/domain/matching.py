@@ -86,12 +86,16 @@ def compare(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
         (Field.PAYMENT_INTENT, terms.payment_intent, refund.payment_intent),
         (Field.REFERENCE, terms.operation_id, reference),
     )
-    return tuple(Comparison(name, sent, seen, _verdict(sent, seen)) for name, sent, seen in rows)
+    return tuple(
+        Comparison(name, sent, seen, _verdict(sent, seen)) for name, sent, seen in rows
+    )
 
 
 def differences(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
     """The fields that contradict: a missing one (a charge refund has no intent) does not."""
-    return tuple(row for row in compare(terms, refund) if row.verdict is Verdict.DIFFERENT)
+    return tuple(
+        row for row in compare(terms, refund) if row.verdict is Verdict.DIFFERENT
+    )
 
 
 def place_differences(

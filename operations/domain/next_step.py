@@ -77,12 +77,20 @@ def decide(
     yet cleared the flag that key, account or mode are wrong. Nothing here knows a provider's name.
     """
     if not attempts:
-        return _first_send(created_at=created_at, contract=contract, policy=policy, now=now)
+        return _first_send(
+            created_at=created_at, contract=contract, policy=policy, now=now
+        )
     said = _what_the_answers_say(attempts)
     if said is not None:
         return said
     return _send_again(
-        attempts, contract=contract, budget=budget, policy=policy, now=now, jitter=jitter
+        attempts,
+        contract=contract,
+        budget=budget,
+        policy=policy,
+        configuration_blocked=configuration_blocked,
+        now=now,
+        jitter=jitter,
     )
 
 
@@ -94,7 +102,9 @@ def in_doubt(attempts: Sequence[AttemptState]) -> bool:
 def _first_send(
     *, created_at: datetime, contract: Contract, policy: KeyWindowPolicy, now: datetime
 ) -> NextStep:
-    closes_at = window_closes_at(first_send=created_at, contract=contract, policy=policy)
+    closes_at = window_closes_at(
+        first_send=created_at, contract=contract, policy=policy
+    )
     if closes_at is not None and now >= closes_at:
         return MarkUnknown(UnknownReason.DEADLINE_PASSED)
     return Send(now)
@@ -124,6 +134,7 @@ def _send_again(
     contract: Contract,
     budget: Budget,
     policy: KeyWindowPolicy,
+    configuration_blocked: bool,
     now: datetime,
     jitter: float,
 ) -> NextStep:

@@ -18,7 +18,9 @@ class Attempt(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="attempts"
+    )
     number = models.PositiveIntegerField()
     idempotency_key = models.CharField(max_length=255)
     parameters = models.JSONField()
@@ -49,10 +51,13 @@ class Attempt(models.Model):
             ),
             # One send in flight per operation, whatever the leases say.
             models.UniqueConstraint(
-                fields=["operation"], condition=Q(outcome=""), name="attempt_one_in_flight"
+                fields=["operation"],
+                condition=Q(outcome=""),
+                name="attempt_one_in_flight",
             ),
             models.CheckConstraint(
-                condition=Q(outcome__in=["", *sorted(Outcome)]), name="attempt_outcome_known"
+                condition=Q(outcome__in=["", *sorted(Outcome)]),
+                name="attempt_outcome_known",
             ),
             models.CheckConstraint(
                 condition=Q(doubt__in=sorted(Doubt)), name="attempt_doubt_known"
@@ -82,10 +87,15 @@ class Attempt(models.Model):
             pgtrigger.ReadOnly(
                 name="attempt_frozen",
                 fields=[
-                    "id", "operation", "number", "idempotency_key", "parameters", "fence",
+                    "id",
+                    "operation",
+                    "number",
+                    "idempotency_key",
+                    "parameters",
+                    "fence",
                     "started_at",
                 ],
-            ),  # fmt: skip
+            ),
             *never_removed("attempt"),
         ]
 

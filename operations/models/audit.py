@@ -35,7 +35,9 @@ class AuditEntry(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["chain", "number"], name="audit_number_once"),
+            models.UniqueConstraint(
+                fields=["chain", "number"], name="audit_number_once"
+            ),
         ]
         indexes = [
             # Serves: the audit trail of an operation.
@@ -86,7 +88,9 @@ class AuditEntry(models.Model):
         chain = str(operation_id) if operation_id else SYSTEM_CHAIN
         if operation_id is None:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"])
+                cursor.execute(
+                    "SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"]
+                )
         last = (
             cls.objects.filter(chain=chain)
             .order_by("-number")

@@ -29,7 +29,9 @@ class Evidence(models.Model):
 
     Source: ClassVar[type[EvidenceSource]] = EvidenceSource
 
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="evidence")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="evidence"
+    )
     source = models.CharField(max_length=16)
     attempt = models.ForeignKey(
         Attempt, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
@@ -55,12 +57,15 @@ class Evidence(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(source__in=EvidenceSource.values), name="evidence_source_known"
+                condition=Q(source__in=EvidenceSource.values),
+                name="evidence_source_known",
             ),
         ]
         indexes = [
             # Serves: the timeline of an operation.
-            models.Index(fields=["operation", "recorded_at"], name="evidence_by_operation"),
+            models.Index(
+                fields=["operation", "recorded_at"], name="evidence_by_operation"
+            ),
         ]
         triggers = append_only("evidence")
 

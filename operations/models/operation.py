@@ -48,8 +48,12 @@ class Operation(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="operations")
-    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="operations")
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="operations"
+    )
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="operations"
+    )
     kind = models.CharField(max_length=16, default=KIND_REFUND)
     order_id = models.CharField(max_length=255)
     reference = models.CharField(max_length=255, blank=True, default="")
@@ -101,9 +105,12 @@ class Operation(models.Model):
                 condition=~Q(provider_object_id=""),
                 name="operation_one_provider_object",
             ),
-            models.CheckConstraint(condition=Q(amount__gt=0), name="operation_amount_positive"),
             models.CheckConstraint(
-                condition=Q(currency__regex=r"^[a-z]{3}$"), name="operation_currency_code"
+                condition=Q(amount__gt=0), name="operation_amount_positive"
+            ),
+            models.CheckConstraint(
+                condition=Q(currency__regex=r"^[a-z]{3}$"),
+                name="operation_currency_code",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=sorted(Status)), name="operation_status_known"
@@ -160,7 +167,9 @@ class Operation(models.Model):
                 name="operation_leases",
             ),
             # Serves: the question whether a request repeats one that has settled.
-            models.Index(fields=["account", "order_id", "reference"], name="operation_identity"),
+            models.Index(
+                fields=["account", "order_id", "reference"], name="operation_identity"
+            ),
             # Serves: the search box.
             models.Index(fields=["order_id"], name="operation_by_order"),
             models.Index(fields=["provider_object_id"], name="operation_by_refund"),
@@ -183,18 +192,33 @@ class Operation(models.Model):
             pgtrigger.ReadOnly(
                 name="operation_frozen",
                 fields=[
-                    "id", "account", "payment", "kind", "order_id", "reference",
-                    "customer_account", "amount", "currency", "reason", "input_hash",
-                    "environment", "endpoint", "idempotency_key", "parameters", "created_at",
+                    "id",
+                    "account",
+                    "payment",
+                    "kind",
+                    "order_id",
+                    "reference",
+                    "customer_account",
+                    "amount",
+                    "currency",
+                    "reason",
+                    "input_hash",
+                    "environment",
+                    "endpoint",
+                    "idempotency_key",
+                    "parameters",
+                    "created_at",
                 ],
-            ),  # fmt: skip
+            ),
             pgtrigger.Protect(
                 name="operation_refund_written_once",
                 operation=pgtrigger.Update,
                 condition=(
                     ~pgtrigger.Q(old__provider_object_id="")
                     & pgtrigger.Q(
-                        old__provider_object_id__df=pgtrigger.F("new__provider_object_id")
+                        old__provider_object_id__df=pgtrigger.F(
+                            "new__provider_object_id"
+                        )
                     )
                 ),
             ),
@@ -260,7 +284,9 @@ class Operation(models.Model):
         reason = self.unknown_reason
         if moved:
             reason = unknown_reason or "" if step.to is Status.UNKNOWN else ""
-        self._write(now, status=step.to, unknown_reason=reason, attention=attention, **fields)
+        self._write(
+            now, status=step.to, unknown_reason=reason, attention=attention, **fields
+        )
 
     def change(self, *, now: datetime, **fields: Any) -> None:
         """Change anything but the status, compare-and-set on the revision.

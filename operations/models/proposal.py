@@ -20,7 +20,9 @@ class ProposalState(models.TextChoices):
 class Proposal(models.Model):
     """One person's decision, to be approved by another. `revision` is what they saw."""
 
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="proposals")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="proposals"
+    )
     outcome = models.CharField(max_length=16)
     evidence_kind = models.CharField(max_length=32)
     evidence_reference = models.CharField(max_length=255, blank=True, default="")
@@ -46,11 +48,13 @@ class Proposal(models.Model):
                 name="proposal_one_waiting",
             ),
             models.CheckConstraint(
-                condition=Q(outcome__in=sorted(ClosingOutcome)), name="proposal_outcome_known"
+                condition=Q(outcome__in=sorted(ClosingOutcome)),
+                name="proposal_outcome_known",
             ),
             # Nobody is his own second person.
             models.CheckConstraint(
-                condition=~Q(state=ProposalState.APPROVED) | ~Q(decided_by=F("proposed_by")),
+                condition=~Q(state=ProposalState.APPROVED)
+                | ~Q(decided_by=F("proposed_by")),
                 name="proposal_two_people",
             ),
         ]

@@ -10,9 +10,15 @@ from operations.models.operation import Operation
 class ProviderRefund(models.Model):
     """One refund object. `amount` in the Stripe unit; `status` is the furthest ever reported."""
 
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="refunds")
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="refunds"
+    )
     operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, null=True, blank=True, related_name="refunds"
+        Operation,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="refunds",
     )
     provider_object_id = models.CharField(max_length=255)
     status = models.CharField(max_length=64)
@@ -36,7 +42,9 @@ class ProviderRefund(models.Model):
         ]
         indexes = [
             # Serves: the refunds of one payment, for the till and the comparison.
-            models.Index(fields=["account", "charge"], name="provider_refund_by_charge"),
+            models.Index(
+                fields=["account", "charge"], name="provider_refund_by_charge"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -50,7 +50,11 @@ class WebhookEvent(models.Model):
     handle_after = models.DateTimeField()
     handling_error = models.CharField(max_length=500, blank=True, default="")
     operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, null=True, blank=True, related_name="events"
+        Operation,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="events",
     )
 
     class Meta:
@@ -59,7 +63,8 @@ class WebhookEvent(models.Model):
                 fields=["event_account", "event_id"], name="webhook_event_once"
             ),
             models.CheckConstraint(
-                condition=Q(handling__in=Handling.values), name="webhook_event_handling_known"
+                condition=Q(handling__in=Handling.values),
+                name="webhook_event_handling_known",
             ),
         ]
         indexes = [
@@ -77,10 +82,17 @@ class WebhookEvent(models.Model):
             pgtrigger.ReadOnly(
                 name="webhook_event_frozen",
                 fields=[
-                    "endpoint_account", "event_account", "event_id", "event_type", "livemode",
-                    "provider_created_at", "raw", "payload", "received_at",
+                    "endpoint_account",
+                    "event_account",
+                    "event_id",
+                    "event_type",
+                    "livemode",
+                    "provider_created_at",
+                    "raw",
+                    "payload",
+                    "received_at",
                 ],
-            ),  # fmt: skip
+            ),
             *never_removed("webhook_event"),
         ]
 
@@ -98,6 +110,10 @@ class WebhookEvent(models.Model):
         self.operation = operation
         self.save(
             update_fields=[
-                "handling", "handled_at", "handling_error", "handling_attempts", "operation",
+                "handling",
+                "handled_at",
+                "handling_error",
+                "handling_attempts",
+                "operation",
             ]
-        )  # fmt: skip
+        )

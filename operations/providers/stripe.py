@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Never, TypeVar, cast
+from typing import Any, Never, cast
 
 import requests
 import stripe
@@ -48,8 +48,6 @@ _MAX_PAGES = 200
 _PAGE_SIZE = 100
 _KEPT_TEXT = 2_000
 
-_Result = TypeVar("_Result")
-
 
 class StripeProvider:
     """Refunds at Stripe. Timeouts in seconds; safe to use from several threads."""
@@ -76,7 +74,11 @@ class StripeProvider:
         """The body of the send. Stripe takes one of three reasons; other texts stay with us."""
         _require_amount(amount)
         name = "payment_intent" if payment.startswith("pi_") else "charge"
-        parameters: dict[str, Any] = {name: payment, "amount": amount, "metadata": dict(metadata)}
+        parameters: dict[str, Any] = {
+            name: payment,
+            "amount": amount,
+            "metadata": dict(metadata),
+        }
         if reason in _STRIPE_REASONS:
             parameters["reason"] = reason
         return parameters
@@ -87,7 +89,9 @@ class StripeProvider:
         """Send once. Raises ValueError, before anything is sent, for what must not leave."""
         _require_amount(parameters.get("amount"))
         if "idempotency_key" in parameters:
-            raise ValueError("The idempotency key belongs in the header, not in the parameters.")
+            raise ValueError(
+                "The idempotency key belongs in the header, not in the parameters."
+            )
         if not idempotency_key or len(idempotency_key) > self.contract.key_max_length:
             raise ValueError("An idempotency key of 1 to 255 characters is needed.")
         options = _options(account) | {"idempotency_key": idempotency_key}
@@ -107,7 +111,9 @@ class StripeProvider:
         """Read a payment by charge or payment intent id. Raises PaymentNotFound, ReadFailed."""
         missing = PaymentNotFound(payment)
         if not payment.startswith("pi_"):
-            return payment_facts(charge=self._read_charge(payment, account, missing), intent=None)
+            return payment_facts(
+                charge=self._read_charge(payment, account, missing), intent=None
+            )
         intent = self._read(
             lambda client: client.v1.payment_intents.retrieve(
                 payment, {"expand": ["latest_charge"]}, cast("Any", _options(account))
@@ -117,7 +123,9 @@ class StripeProvider:
         charge = intent.get("latest_charge")
         if isinstance(charge, str) and charge:
             charge = self._read_charge(charge, account, missing)
-        return payment_facts(charge=charge if isinstance(charge, dict) else {}, intent=intent)
+        return payment_facts(
+            charge=charge if isinstance(charge, dict) else {}, intent=intent
+        )
 
     def read_refund(self, *, refund_id: str, account: str) -> RefundFacts:
         """Read one refund. Raises RefundNotFound, ReadFailed."""
@@ -145,12 +153,16 @@ class StripeProvider:
                 lambda client, parameters=parameters: client.v1.refunds.list(
                     parameters, cast("Any", _options(account))
                 ),
-                ReadRefused(f"The provider has no payment {payment} in this account and mode."),
+                ReadRefused(
+                    f"The provider has no payment {payment} in this account and mode."
+                ),
             )
             rows = body.get("data")
             if not isinstance(rows, list):
                 raise ReadFailed("The provider's answer is not a list.")
-            refunds = [refund for refund in map(refund_facts, rows) if refund is not None]
+            refunds = [
+                refund for refund in map(refund_facts, rows) if refund is not None
+            ]
             found.extend(refunds)
             if body.get("has_more") is not True:
                 complete = body.get("has_more") is False and len(refunds) == len(rows)
@@ -160,7 +172,9 @@ class StripeProvider:
             after = refunds[-1].id
         return RefundList(refunds=tuple(found), complete=False, pages=_MAX_PAGES)
 
-    def _read_charge(self, charge: str, account: str, missing: Exception) -> dict[str, Any]:
+    def _read_charge(
+        self, charge: str, account: str, missing: Exception
+    ) -> dict[str, Any]:
         return self._read(
             lambda client: client.v1.charges.retrieve(
                 charge, None, cast("Any", _options(account))
@@ -192,7 +206,9 @@ class StripeProvider:
                 self._api_key,
                 max_network_retries=0,
                 base_addresses=bases,
-                http_client=stripe.RequestsClient(timeout=self._timeout, session=session),
+                http_client=stripe.RequestsClient(
+                    timeout=self._timeout, session=session
+                ),
             )
             self._local.client = client
         return client
@@ -212,7 +228,9 @@ def _answer_of_response(response: Any) -> Answer:
     body = response.data
     error = body.get("error") if isinstance(body, dict) else None
     return Answer(
-        kind=AnswerKind.UNREADABLE if refund_facts(body) is None else AnswerKind.RESPONSE,
+        kind=AnswerKind.UNREADABLE
+        if refund_facts(body) is None
+        else AnswerKind.RESPONSE,
         http_status=response.code,
         body=json.loads(json.dumps(body)),
         refund=refund_facts(body),
@@ -283,7 +301,9 @@ def _connection_kind(error: stripe.APIConnectionError) -> AnswerKind:
 
 def _headers(headers: Mapping[str, str]) -> dict[str, Any]:
     named = {str(name).lower(): value for name, value in headers.items()}
-    should_retry = {"true": True, "false": False}.get(named.get("stripe-should-retry", ""))
+    should_retry = {"true": True, "false": False}.get(
+        named.get("stripe-should-retry", "")
+    )
     return {
         "replayed": named.get("idempotent-replayed", "").lower() == "true",
         "should_retry": should_retry,

@@ -11,7 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from operations.domain.events import EventFacts
-from operations.providers.stripe_objects import object_id, refund_facts, refunds_of_charge
+from operations.providers.stripe_objects import (
+    object_id,
+    refund_facts,
+    refunds_of_charge,
+)
 
 #: Stripe's tolerance in seconds; used in both directions, because its SDK accepts future times.
 TOLERANCE_S = 300
@@ -26,7 +30,9 @@ class UnreadableEvent(Exception):
     """Signed, but not an event that can be stored. `str` says why."""
 
 
-def verify_signature(*, raw: bytes, header: str, secrets: Iterable[str], now: float) -> None:
+def verify_signature(
+    *, raw: bytes, header: str, secrets: Iterable[str], now: float
+) -> None:
     """Check `Stripe-Signature` on the raw bytes. `now` in UTC seconds. Raises SignatureRefused."""
     if not header.isascii():
         raise SignatureRefused("The signature header is not ASCII.")
@@ -46,7 +52,8 @@ def verify_signature(*, raw: bytes, header: str, secrets: Iterable[str], now: fl
 def _is_signed(raw: bytes, time: str, given: list[str], secrets: Iterable[str]) -> bool:
     message = time.encode() + b"." + raw
     expected = [
-        hmac.new(secret.encode(), message, hashlib.sha256).hexdigest() for secret in secrets
+        hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+        for secret in secrets
     ]
     return any(hmac.compare_digest(one, other) for one in expected for other in given)
 

@@ -41,7 +41,9 @@ def refunds_of_charge(body: Mapping[str, Any]) -> Iterator[RefundFacts]:
             yield refund
 
 
-def payment_facts(*, charge: Mapping[str, Any], intent: Mapping[str, Any] | None) -> PaymentFacts:
+def payment_facts(
+    *, charge: Mapping[str, Any], intent: Mapping[str, Any] | None
+) -> PaymentFacts:
     """A payment out of its charge and, when it was read, its payment intent."""
     source: Mapping[str, Any] = charge or intent or {}
     captured = charge.get("amount_captured")

@@ -16,7 +16,9 @@ _NUL = re.compile("\x00")
 
 
 @transaction.atomic
-def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_account: str) -> bool:
+def receive_event(
+    *, engine: Engine, raw: bytes, signature: str, endpoint_account: str
+) -> bool:
     """Verify and store one delivery. True when the event is new, False for a repetition.
 
     Raises SignatureRefused and UnreadableEvent; then nothing is stored.

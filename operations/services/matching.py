@@ -67,7 +67,7 @@ def handle_next_event(*, engine: Engine) -> UUID | bool | None:
             handled = _handle(engine, event)
             _finish(event, handled, engine.clock())
             return handled.look_up or True
-    except Exception as error:  # noqa: BLE001 - one bad event must not stop the inbox
+    except Exception as error:
         if claimed is None:
             raise
         _postpone(claimed, error, engine.clock())
@@ -122,7 +122,9 @@ def _handle_refund(
     """One refund in an event: found by id, by mark, or by the key of a call about one refund."""
     known = (
         ProviderRefund.objects.filter(
-            provider_object_id=refund.id, operation__isnull=False, account=_account(event, engine)
+            provider_object_id=refund.id,
+            operation__isnull=False,
+            account=_account(event, engine),
         )
         .values_list("operation_id", flat=True)
         .first()
@@ -166,13 +168,19 @@ def _apply(
     misplaced = place_differences(
         operation.terms(),
         account=event.event_account,
-        livemode=operation.account.livemode if facts.livemode is None else facts.livemode,
+        livemode=operation.account.livemode
+        if facts.livemode is None
+        else facts.livemode,
     )
     if misplaced:
         if Attention.MISMATCH not in operation.attention:
             evidence = write_evidence(operation, learned, now=now, refund=refund)
             raise_attention(
-                operation, Attention.MISMATCH, learned=learned, now=now, evidence=evidence
+                operation,
+                Attention.MISMATCH,
+                learned=learned,
+                now=now,
+                evidence=evidence,
             )
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=now)
@@ -231,7 +239,10 @@ def _keep_foreign(event: WebhookEvent, engine: Engine, refund: RefundFacts) -> N
 
 
 def _finish(event: WebhookEvent, handled: Handled, now: datetime) -> None:
-    waits_on = handled.handling is Handling.UNMATCHED and now - event.received_at < _GIVE_UP_AFTER
+    waits_on = (
+        handled.handling is Handling.UNMATCHED
+        and now - event.received_at < _GIVE_UP_AFTER
+    )
     if not waits_on:
         event.finish(handled.handling, now=now, operation=handled.operation)
         return
@@ -250,6 +261,6 @@ def _postpone(event_pk: int, error: Exception, now: datetime) -> None:
 
 
 def _pause(attempts: int) -> timedelta:
-    return timedelta(seconds=min(_RETRY_MOST_S, _RETRY_BASE_S * 2 ** min(attempts - 1, 20)))
-
-
+    return timedelta(
+        seconds=min(_RETRY_MOST_S, _RETRY_BASE_S * 2 ** min(attempts - 1, 20))
+    )

@@ -106,7 +106,9 @@ def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operat
     if joined is None:
         opened = _open_or_join(engine=engine, account=account, wish=wish, asker=asker)
         if isinstance(opened, Attempt):
-            continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
+            continue_sending(
+                engine=engine, attempt=opened, actor=asker.actor, call=call
+            )
             return _as_it_stands(opened.operation_id)
         joined = opened
     if joined.status == Status.OPEN:
@@ -146,11 +148,15 @@ def _open_or_join(
     """Read the payment, then open the operation with its first attempt, or join the winner's."""
     provider = engine.provider(account)
     try:
-        facts = provider.read_payment(payment=wish.payment, account=account.provider_account)
+        facts = provider.read_payment(
+            payment=wish.payment, account=account.provider_account
+        )
     except PaymentNotFound:
         raise InputRefused("payment", "The provider has no such payment.") from None
     _check_payment(engine, wish, facts)
-    refunds = provider.list_refunds(payment=wish.payment, account=account.provider_account)
+    refunds = provider.list_refunds(
+        payment=wish.payment, account=account.provider_account
+    )
     operation_id = uuid7(engine.clock())
     parameters = provider.refund_parameters(
         payment=wish.payment,
@@ -189,13 +195,18 @@ def _open_or_join(
 
 def _check_payment(engine: Engine, wish: RefundInput, facts: PaymentFacts) -> None:
     if not facts.charge:
-        raise InputRefused("payment", "This payment has no charge that could be refunded.")
+        raise InputRefused(
+            "payment", "This payment has no charge that could be refunded."
+        )
     if facts.currency != wish.currency:
         raise InputRefused(
-            "currency", f"The payment is in {facts.currency.upper()}, not {wish.currency.upper()}."
+            "currency",
+            f"The payment is in {facts.currency.upper()}, not {wish.currency.upper()}.",
         )
     if facts.livemode != engine.livemode:
-        raise InputRefused("payment", "The payment belongs to the other mode (live or test).")
+        raise InputRefused(
+            "payment", "The payment belongs to the other mode (live or test)."
+        )
 
 
 def _locked_payment(engine: Engine, account: Account, facts: PaymentFacts) -> Payment:
@@ -230,7 +241,8 @@ def _check_till(
     marks = {
         refund.id: str(mark.operation_id)
         for refund in refunds.refunds
-        if (mark := our_mark(refund.metadata)) and mark.environment == operation.environment
+        if (mark := our_mark(refund.metadata))
+        and mark.environment == operation.environment
     }
     others = refunded_by_others(
         facts,
@@ -282,7 +294,9 @@ def _insert(
         ignore_conflicts=True,
     )
     return (
-        Operation.objects.select_related("payment", "account").filter(pk=operation_id).first()
+        Operation.objects.select_related("payment", "account")
+        .filter(pk=operation_id)
+        .first()
     )
 
 

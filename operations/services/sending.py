@@ -63,9 +63,13 @@ def send_until_decided(
     give_up_attempt(engine=engine, operation_id=operation_id, actor=SWEEP)
     holder = new_holder()
     call = call or CallBudget.start(engine.budget, engine.clock())
-    attempt = begin_attempt(engine=engine, operation_id=operation_id, holder=holder, call=call)
+    attempt = begin_attempt(
+        engine=engine, operation_id=operation_id, holder=holder, call=call
+    )
     while attempt is not None:
-        attempt = _send_and_follow(engine=engine, attempt=attempt, actor=actor, call=call)
+        attempt = _send_and_follow(
+            engine=engine, attempt=attempt, actor=actor, call=call
+        )
         call = call.spend()
 
 
@@ -75,7 +79,9 @@ def continue_sending(
     """The same, from an attempt that was begun together with its operation."""
     following: Attempt | None = attempt
     while following is not None:
-        following = _send_and_follow(engine=engine, attempt=following, actor=actor, call=call)
+        following = _send_and_follow(
+            engine=engine, attempt=following, actor=actor, call=call
+        )
         call = call.spend()
 
 
@@ -141,7 +147,9 @@ def start_attempt(
         first_sent_at=first_sent_at,
         last_sent_at=now,
         key_window_closes_at=window_closes_at(
-            first_send=first_sent_at, contract=provider.contract, policy=engine.key_window
+            first_send=first_sent_at,
+            contract=provider.contract,
+            policy=engine.key_window,
         ),
         next_send_at=None,
         lease_owner=holder,
@@ -162,7 +170,11 @@ def _send_and_follow(
         account=operation.account.provider_account,
     )
     resume_at = finish_attempt(
-        engine=engine, attempt_id=attempt.pk, answer=answer, actor=actor, call=call.spend()
+        engine=engine,
+        attempt_id=attempt.pk,
+        answer=answer,
+        actor=actor,
+        call=call.spend(),
     )
     if resume_at is None:
         return None
@@ -172,7 +184,12 @@ def _send_and_follow(
 
 @transaction.atomic
 def finish_attempt(
-    *, engine: Engine, attempt_id: UUID, answer: Answer, actor: Actor, call: CallBudget | None
+    *,
+    engine: Engine,
+    attempt_id: UUID,
+    answer: Answer,
+    actor: Actor,
+    call: CallBudget | None,
 ) -> datetime | None:
     """Save an answer and carry out what follows from it.
 
@@ -204,11 +221,17 @@ def finish_attempt(
     if operation.status != Status.OPEN:
         # A webhook or a look-up was faster: the answer is evidence beside it.
         if reading.refund is not None:
-            take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
+            take_refund(
+                operation, reading.refund, learned=learned, now=now, evidence=evidence
+            )
         _release(operation, now)
         return None
     step = decide_next(engine, operation, now)
-    if isinstance(step, Send) and call is not None and call.allows(step.at, engine.budget):
+    if (
+        isinstance(step, Send)
+        and call is not None
+        and call.allows(step.at, engine.budget)
+    ):
         operation.change(
             now=now,
             next_send_at=step.at,
@@ -235,7 +258,11 @@ def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool
             _release(operation, now)
             if operation.status == Status.OPEN:
                 _carry_out(
-                    engine, operation, decide_next(engine, operation, now), learned=None, now=now
+                    engine,
+                    operation,
+                    decide_next(engine, operation, now),
+                    learned=None,
+                    now=now,
                 )
             return True
     finish_attempt(
@@ -289,7 +316,11 @@ def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | None:
         now = engine.clock()
         if operation.lease_owner != previous.fence:
             return None
-        step = decide_next(engine, operation, now) if operation.status == Status.OPEN else None
+        step = (
+            decide_next(engine, operation, now)
+            if operation.status == Status.OPEN
+            else None
+        )
         if isinstance(step, Send) and operation.is_leased(now):
             return start_attempt(engine, operation, holder=previous.fence, now=now)
         _release(operation, now)
@@ -313,7 +344,9 @@ def _carry_out(
         case HandOver():
             operation.change(now=now, next_check_at=operation.key_window_closes_at)
         case Settle(fact, refund):
-            note, evidence = learned or _rule_spoke(operation, "An earlier answer decides it.", now)
+            note, evidence = learned or _rule_spoke(
+                operation, "An earlier answer decides it.", now
+            )
             if refund is not None:
                 take_refund(operation, refund, learned=note, now=now, evidence=evidence)
                 _plan_check(engine, operation, now)
@@ -330,7 +363,9 @@ def _carry_out(
                     next_check_at=None,
                 )
         case MarkUnknown(reason):
-            note, evidence = learned or _rule_spoke(operation, f"Nothing more is sent: {reason}.", now)
+            note, evidence = learned or _rule_spoke(
+                operation, f"Nothing more is sent: {reason}.", now
+            )
             take_fact(
                 operation,
                 Fact.LEFT_UNDECIDED,
@@ -345,7 +380,9 @@ def _carry_out(
             assert_never(step)
 
 
-def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned, Evidence]:
+def _rule_spoke(
+    operation: Operation, text: str, now: datetime
+) -> tuple[Learned, Evidence]:
     """Evidence for a decision that rests on the clock or a budget, not on a new answer."""
     learned = Learned(
         source=EvidenceSource.ANSWER,
@@ -357,7 +394,9 @@ def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned
     return learned, write_evidence(operation, learned, now=now)
 
 
-def _postpone(engine: Engine, operation: Operation, at: datetime, now: datetime) -> None:
+def _postpone(
+    engine: Engine, operation: Operation, at: datetime, now: datetime
+) -> None:
     """Leave it open: look first, and send again in the background, later with each attempt."""
     step = min(operation.attempts_made, len(engine.lookup_schedule_s)) - 1
     planned = operation.next_check_at
@@ -380,7 +419,11 @@ def _release(operation: Operation, now: datetime) -> None:
 
 
 def _lease_left_s(operation: Operation, now: datetime) -> float:
-    left = (operation.lease_expires_at - now).total_seconds() if operation.lease_expires_at else 1
+    left = (
+        (operation.lease_expires_at - now).total_seconds()
+        if operation.lease_expires_at
+        else 1
+    )
     return max(1.0, min(left, 5.0))
 
 
@@ -393,7 +436,9 @@ def _keep_late_answer(
 ) -> None:
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.refund is not None:
-        take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
+        take_refund(
+            operation, reading.refund, learned=learned, now=now, evidence=evidence
+        )
 
 
 def _save_answer(
@@ -420,7 +465,11 @@ def _save_answer(
 
 
 def _learned(
-    attempt: Attempt, answer: Answer, reading: Classification, actor: Actor, now: datetime
+    attempt: Attempt,
+    answer: Answer,
+    reading: Classification,
+    actor: Actor,
+    now: datetime,
 ) -> Learned:
     return Learned(
         source=EvidenceSource.ANSWER,
@@ -446,7 +495,9 @@ def answer_in_words(answer: Answer, reading: Classification) -> str:
         case AnswerKind.NOT_SENT:
             return "No connection to the provider was made; nothing was sent."
         case AnswerKind.CONNECTION_LOST:
-            return f"The connection ended before an answer came. {answer.message}".strip()
+            return (
+                f"The connection ended before an answer came. {answer.message}".strip()
+            )
         case AnswerKind.INTERRUPTED:
             return answer.message
         case AnswerKind.UNREADABLE:

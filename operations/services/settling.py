@@ -17,7 +17,13 @@ from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor
 from operations.domain.matching import differences
 from operations.domain.refund_state import counts_as_refunded, fact_of, furthest
-from operations.domain.statuses import Attention, Fact, Status, UnknownReason, transition
+from operations.domain.statuses import (
+    Attention,
+    Fact,
+    Status,
+    UnknownReason,
+    transition,
+)
 from operations.models import (
     Account,
     Attempt,
@@ -76,7 +82,11 @@ def lock(operation_id: UUID) -> Operation:
 
 
 def write_evidence(
-    operation: Operation, learned: Learned, *, now: datetime, refund: RefundFacts | None = None
+    operation: Operation,
+    learned: Learned,
+    *,
+    now: datetime,
+    refund: RefundFacts | None = None,
 ) -> Evidence:
     """Keep what was learned, for good."""
     return Evidence.objects.create(
@@ -177,8 +187,12 @@ def take_refund(
 
     def ask_for_a_person(attention: Attention) -> None:
         if attention not in operation.attention:
-            proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
-            raise_attention(operation, attention, learned=learned, now=now, evidence=proof)
+            proof = evidence or write_evidence(
+                operation, learned, now=now, refund=refund
+            )
+            raise_attention(
+                operation, attention, learned=learned, now=now, evidence=proof
+            )
 
     if differences(operation.terms(), refund):
         ask_for_a_person(Attention.MISMATCH)
@@ -206,7 +220,10 @@ def _fields_of(
     operation: Operation, refund: RefundFacts, status: str, fact: Fact
 ) -> dict[str, Any]:
     """What a refund in this status fills in beside the status."""
-    fields: dict[str, Any] = {"provider_object_id": refund.id, "provider_status": status}
+    fields: dict[str, Any] = {
+        "provider_object_id": refund.id,
+        "provider_status": status,
+    }
     if fact is Fact.PROVIDER_PENDING:
         return fields
     fields["next_check_at"] = None
@@ -264,5 +281,3 @@ def _void_proposals(operation: Operation, now: datetime) -> None:
 
 def _moment(seconds: int) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
-
-

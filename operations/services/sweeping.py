@@ -71,7 +71,9 @@ def check(*, engine: Engine, operation_id: UUID) -> None:
     if operation.status not in UNRESOLVED or operation.is_leased(engine.clock()):
         return
     finished = operation.attempts.exclude(outcome="").order_by("number")
-    if operation.status != Status.OPEN or in_doubt([attempt_state(row) for row in finished]):
+    if operation.status != Status.OPEN or in_doubt(
+        [attempt_state(row) for row in finished]
+    ):
         look_up(engine=engine, operation_id=operation_id, actor=LOOKUP_JOB)
         operation.refresh_from_db()
     if operation.status != Status.OPEN:

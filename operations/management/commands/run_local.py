@@ -20,7 +20,9 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=_port, default=8000, help="of the site; 0 for any")
+        parser.add_argument(
+            "--port", type=_port, default=8000, help="of the site; 0 for any"
+        )
         parser.add_argument("--workers", type=_count, default=2, help="web processes")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,92 @@
+"""Django's admin: accounts and keys can be kept here; everything else can only be read."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from operations.models import (
+    Account,
+    ApiKey,
+    Attempt,
+    AuditEntry,
+    Evidence,
+    Operation,
+    Payment,
+    Proposal,
+    ProviderRefund,
+    WebhookEvent,
+)
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Any]
+else:
+    _ModelAdmin = admin.ModelAdmin
+
+
+class ReadOnlyAdmin(_ModelAdmin):
+    """Shows rows and changes none: changes go through the services."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nothing is added by hand."""
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        """Nothing is changed by hand."""
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        """Nothing is deleted."""
+        return False
+
+
+@admin.register(Account)
+class AccountAdmin(_ModelAdmin):
+    """Accounts are added here; one that operations use can't be deleted."""
+
+    list_display = ("name", "provider", "provider_account", "livemode")
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    """Keys are made with `manage.py create_api_key`."""
+
+    list_display = ("name", "prefix", "created_at", "last_used_at", "revoked_at")
+    exclude = ("secret_hash",)
+
+
+@admin.register(Operation)
+class OperationAdmin(ReadOnlyAdmin):
+    """One refund, one row."""
+
+    list_display = ("id", "order_id", "amount", "currency", "status", "created_at")
+    list_filter = ("status", "unknown_reason")
+    search_fields = ("order_id", "provider_object_id", "idempotency_key")
+    show_full_result_count = False
+
+
+@admin.register(WebhookEvent)
+class WebhookEventAdmin(ReadOnlyAdmin):
+    """The inbox. The raw bytes stay in the database."""
+
+    list_display = ("event_id", "event_type", "handling", "received_at", "handled_at")
+    list_filter = ("handling",)
+    search_fields = ("event_id",)
+    exclude = ("raw",)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Who did what."""
+
+    list_display = ("at", "chain", "number", "actor_name", "action")
+    search_fields = ("chain", "actor_name")
+
+
+for _model in (Attempt, Evidence, Payment, Proposal, ProviderRefund):
+    admin.site.register(cast("type[Model]", _model), ReadOnlyAdmin)

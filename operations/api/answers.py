@@ -1,0 +1,116 @@
+"""What an operation is to the one who asked for it."""
+
+from datetime import datetime
+from typing import Any, Literal, assert_never
+
+from babel.numbers import format_currency
+
+from operations.domain.money import Money
+from operations.domain.statuses import Status
+from operations.models import Operation
+
+AnswerStatus = Literal["refunded", "processing", "refused", "unconfirmed", "checking"]
+
+#: What an asker is told to wait when nothing else is planned, in seconds.
+_DEFAULT_WAIT_S = 30
+
+
+def answer(operation: Operation, *, now: datetime) -> tuple[int, dict[str, Any]]:
+    """HTTP status and body: 200 when it is settled, 202 while it is not."""
+    status = Status(operation.status)
+    settled = status in (Status.SUCCEEDED, Status.FAILED)
+    body = {
+        "operation_id": operation.pk,
+        "status": _status(status),
+        "attempts": operation.attempts_made,
+        "provider_object_id": operation.provider_object_id or None,
+        "note": _note(operation, status),
+        "customer_message": _customer_message(operation, status),
+        "retry_after_s": None if settled else _wait_s(operation, now),
+        "next_check_at": None if settled else operation.next_check_at,
+        "code": operation.failure_code or "refused"
+        if status is Status.FAILED
+        else None,
+        "message": _failure(operation) if status is Status.FAILED else None,
+    }
+    return (200 if settled else 202), body
+
+
+def _status(status: Status) -> AnswerStatus:
+    match status:
+        case Status.SUCCEEDED:
+            return "refunded"
+        case Status.PROCESSING:
+            return "processing"
+        case Status.FAILED:
+            return "refused"
+        case Status.OPEN:
+            return "unconfirmed"
+        case Status.UNKNOWN:
+            return "checking"
+        case _:
+            assert_never(status)
+
+
+def _note(operation: Operation, status: Status) -> str:
+    match status:
+        case Status.SUCCEEDED:
+            return (
+                "The provider confirmed this refund. The same request again gets this answer; "
+                "a second refund of this order needs another reference."
+            )
+        case Status.PROCESSING:
+            return "The provider has the refund and has not finished it. Nothing more is sent."
+        case Status.FAILED:
+            return "The refund was not made. No money moved for this operation."
+        case Status.OPEN:
+            return (
+                "Not confirmed yet. Asking again is safe: it is sent with the same idempotency "
+                "key, or not at all."
+            )
+        case Status.UNKNOWN:
+            return (
+                "Nobody knows yet whether the money moved. It is being found out; nothing is "
+                "sent however often it is asked."
+            )
+        case _:
+            assert_never(status)
+
+
+def _customer_message(operation: Operation, status: Status) -> str:
+    amount = money_text(operation.money)
+    what = f"your refund of {amount} for order {operation.order_id}"
+    match status:
+        case Status.SUCCEEDED:
+            return (
+                f"Your refund of {amount} for order {operation.order_id} has been made."
+            )
+        case Status.PROCESSING:
+            return f"Your bank is processing {what}."
+        case Status.FAILED:
+            return f"We could not make {what}. Our support team can help you further."
+        case Status.OPEN | Status.UNKNOWN:
+            return (
+                f"We have asked for {what}. Our payment provider has not confirmed it yet. "
+                "You do not need to do anything."
+            )
+        case _:
+            assert_never(status)
+
+
+def money_text(money: Money) -> str:
+    """The amount for people, with the decimals that the currency has at Stripe."""
+    return format_currency(
+        money.major(), money.currency.upper(), locale="en", decimal_quantization=False
+    )
+
+
+def _failure(operation: Operation) -> str:
+    return operation.failure_message or "The provider refused this refund."
+
+
+def _wait_s(operation: Operation, now: datetime) -> int:
+    times = [time for time in (operation.next_send_at, operation.next_check_at) if time]
+    if not times:
+        return _DEFAULT_WAIT_S
+    return max(1, min(3_600, round((min(times) - now).total_seconds())))

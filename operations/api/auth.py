@@ -1,0 +1,20 @@
+"""Who calls: a bearer key."""
+
+from django.http import HttpRequest
+from ninja.security import HttpBearer
+
+from operations.models import ApiKey
+from operations.services.engine import default_engine
+from operations.services.keys import find_api_key
+
+
+class ApiKeyAuth(HttpBearer):
+    """`Authorization: Bearer rck_…`"""
+
+    openapi_description = "A key made with `manage.py create_api_key NAME`."
+
+    def authenticate(self, request: HttpRequest, token: str) -> ApiKey | None:
+        """The key's row, or None for a key that is unknown or revoked."""
+        if not token.isascii() or len(token) > 200:
+            return None
+        return find_api_key(engine=default_engine(), secret=token)

@@ -1,0 +1,235 @@
+"""The routes: parse, one call, answer."""
+
+import uuid
+from typing import Annotated, Any
+
+import structlog
+from django.db import DatabaseError, InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from ninja import Header, NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from operations.api.answers import answer
+from operations.api.auth import ApiKeyAuth
+from operations.api.problems import field_problem, problem
+from operations.api.schemas import RefundAnswer, RefundRequest
+from operations.domain.audit import Actor, ActorKind
+from operations.domain.identity import RefundInput
+from operations.models import ApiKey, Operation
+from operations.providers import ReadFailed
+from operations.services.engine import default_engine
+from operations.services.requesting import (
+    Asker,
+    ConflictingOperation,
+    InputRefused,
+    ReusedWithOtherInput,
+    request_refund,
+)
+from operations.services.sending import InProgress
+
+log = structlog.get_logger(__name__)
+
+api = NinjaAPI(
+    title="Reconcile",
+    version="1",
+    description=(
+        "Ask for refunds here instead of at the payment provider. At most one refund per "
+        "operation while the provider remembers the key. After that nothing is sent again, and a "
+        "person decides on recorded evidence."
+    ),
+    auth=ApiKeyAuth(),
+    urls_namespace="api-v1",
+)
+
+_MAX_BODY = 64 * 1024
+
+
+@api.post(
+    "/refunds",
+    response={200: RefundAnswer, 202: RefundAnswer},
+    summary="Ask for a refund",
+)
+def ask_for_refund(
+    request: HttpRequest,
+    wish: RefundRequest,
+    idempotency_key: Annotated[
+        str, Header(alias="Idempotency-Key", max_length=255)
+    ] = "",
+) -> Any:
+    """Find or open the operation this request stands for, and say how it stands.
+
+    200: `refunded` or `refused`. 202: `processing`, `unconfirmed` (asking again is safe) or
+    `checking`. 409: `in_progress` or `conflicting_operation`. 422: the input names its field.
+    503: nothing was recorded or sent, asking again is safe.
+    """
+    token = wish.client_request_token or idempotency_key
+    if idempotency_key and token != idempotency_key:
+        return field_problem(
+            "client_request_token",
+            "differs from the header Idempotency-Key; send one of them.",
+        )
+    if not (token.isascii() or token == wish.client_request_token):
+        return field_problem("Idempotency-Key", "must be ASCII.")
+    engine = default_engine()
+    key: ApiKey = request.auth  # type: ignore[attr-defined]
+    operation = request_refund(
+        engine=engine,
+        wish=RefundInput(
+            account=wish.account,
+            order_id=wish.order_id,
+            reference=wish.reference,
+            amount=wish.amount,
+            currency=wish.currency,
+            payment=wish.payment,
+            customer_account=wish.customer_account,
+            reason=wish.reason,
+        ),
+        asker=Asker(
+            actor=_actor(request, key),
+            api_key=key,
+            token=token,
+            tool_call_id=wish.tool_call_id,
+            agent_run_id=wish.agent_run_id,
+        ),
+    )
+    return answer(operation, now=engine.clock())
+
+
+@api.get(
+    "/refunds/{operation_id}",
+    response={200: RefundAnswer, 202: RefundAnswer},
+    summary="How an operation stands",
+)
+def read_refund(request: HttpRequest, operation_id: str) -> Any:
+    """The same answer as it stands now. Never sends."""
+    try:
+        wanted = uuid.UUID(operation_id)
+    except ValueError:
+        return _not_found()
+    operation = Operation.objects.filter(pk=wanted).first()
+    if operation is None:
+        return _not_found()
+    return answer(operation, now=default_engine().clock())
+
+
+def _not_found() -> HttpResponse:
+    return problem(404, "not_found", "There is no operation with this id.")
+
+
+def _actor(request: HttpRequest, key: ApiKey) -> Actor:
+    return Actor(
+        kind=ActorKind.API_KEY,
+        id=str(key.pk),
+        name=key.name,
+        address=str(request.META.get("REMOTE_ADDR", ""))[:64],
+    )
+
+
+@api.exception_handler(InProgress)
+def _in_progress(request: HttpRequest, error: InProgress) -> HttpResponse:
+    return problem(
+        409,
+        "in_progress",
+        "This refund is being sent right now by another request. Nothing more was sent; ask "
+        "again after the given time.",
+        retry_after_s=error.retry_after_s,
+        operation_id=str(error.operation_id),
+    )
+
+
+@api.exception_handler(ConflictingOperation)
+def _conflicting(request: HttpRequest, error: ConflictingOperation) -> HttpResponse:
+    return problem(
+        409,
+        "conflicting_operation",
+        "An unresolved refund of the same order and reference has another amount, currency, "
+        "customer or payment. Nothing was sent. Wait for its end, or give another reference.",
+        operation_id=str(error.operation.pk),
+    )
+
+
+@api.exception_handler(ReusedWithOtherInput)
+def _reused(request: HttpRequest, error: ReusedWithOtherInput) -> HttpResponse:
+    field = "client_request_token" if error.what == "token" else "tool_call_id"
+    return field_problem(field, str(error), operation_id=str(error.operation.pk))
+
+
+@api.exception_handler(InputRefused)
+def _input_refused(request: HttpRequest, error: InputRefused) -> HttpResponse:
+    return field_problem(error.field, str(error))
+
+
+@api.exception_handler(ReadFailed)
+def _read_failed(request: HttpRequest, error: ReadFailed) -> HttpResponse:
+    log.warning("payment_unreadable", error=str(error))
+    return problem(
+        503,
+        "payment_unreadable",
+        "The payment can't be read at the provider right now. Nothing was recorded or sent; "
+        "asking again is safe.",
+        retry_after_s=5,
+    )
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    errors = [_field_error(item) for item in error.errors]
+    return problem(
+        422,
+        "invalid_input",
+        f"{errors[0]['field']}: {errors[0]['message']}",
+        errors=errors,
+    )
+
+
+def _field_error(item: dict[str, Any]) -> dict[str, str]:
+    message = str(item.get("msg", "is not valid")).removeprefix("Value error, ")
+    place = [str(part) for part in item.get("loc", ())]
+    field = place[-1] if len(place) > 2 or (place and place[0] != "body") else "body"
+    if field == "body" and message.startswith("amount: "):
+        field, message = "amount", message.removeprefix("amount: ")
+    return {"field": field, "message": message}
+
+
+@api.exception_handler(AuthenticationError)
+def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    return problem(
+        401, "unauthorized", "A valid API key is needed: Authorization: Bearer …"
+    )
+
+
+@api.exception_handler(HttpError)
+def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    if error.status_code == 400:
+        return problem(
+            400,
+            "invalid_json",
+            "The body is not JSON.",
+            errors=[{"field": "body", "message": "is not JSON"}],
+        )
+    return problem(error.status_code, "refused", str(error))
+
+
+@api.exception_handler(OperationalError)
+@api.exception_handler(InterfaceError)
+@api.exception_handler(DatabaseError)
+def _store_down(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.exception("store_unavailable")
+    return problem(
+        503,
+        "store_unavailable",
+        "The store is down. Asking again is safe: whatever was written down keeps its key.",
+        retry_after_s=5,
+    )
+
+
+@api.exception_handler(Exception)
+def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.exception("unexpected_error")
+    return problem(
+        503,
+        "unexpected_error",
+        "Something went wrong here. Asking again is safe: whatever was written down keeps its "
+        "key.",
+        retry_after_s=5,
+    )

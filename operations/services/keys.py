@@ -1,0 +1,55 @@
+"""Keys that callers of our API hold."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from operations.domain.audit import Actor
+from operations.models import ApiKey, AuditEntry
+from operations.services.engine import Engine
+
+_PREFIX = "rck_"
+#: How exact `last_used_at` is, in seconds: it is not written more often.
+_LAST_USED_EXACT_S = 60
+
+
+@transaction.atomic
+def create_api_key(*, engine: Engine, name: str, actor: Actor) -> tuple[ApiKey, str]:
+    """Make a key. The secret is returned once and kept only as its SHA-256."""
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    now = engine.clock()
+    key = ApiKey.objects.create(
+        name=name, prefix=secret[:10], secret_hash=_hash(secret), created_at=now
+    )
+    AuditEntry.append(
+        operation_id=None,
+        actor=actor,
+        action="api_key_created",
+        now=now,
+        after={"name": name, "prefix": key.prefix},
+    )
+    return key, secret
+
+
+def find_api_key(*, engine: Engine, secret: str) -> ApiKey | None:
+    """The key that this secret opens, or None. Its last use is written down, once a minute."""
+    key = ApiKey.objects.filter(
+        secret_hash=_hash(secret), revoked_at__isnull=True
+    ).first()
+    if key is None:
+        return None
+    now = engine.clock()
+    stale = now - timedelta(seconds=_LAST_USED_EXACT_S)
+    if key.last_used_at is None or key.last_used_at < stale:
+        ApiKey.objects.filter(pk=key.pk).filter(
+            Q(last_used_at__isnull=True) | Q(last_used_at__lt=stale)
+        ).update(last_used_at=now)
+    return key
+
+
+def _hash(secret: str) -> str:
+    """A plain SHA-256 is enough: the secret has 256 random bits."""
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Where the provider posts its events."""
