@@ -1,6 +1,6 @@
 """What the sandbox answers: a status, headers and a body, and Stripe's error bodies.
 
-Shapes: Stripe's API reference, "Errors", and /work/shared/cases/provider_answers.
+Shapes: Stripe's API reference, "Errors".
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Answer:
 
 
 def as_json(status: int, value: object, headers: dict[str, str] | None = None) -> Answer:
-    """An answer whose body is `value` as JSON, indented like Stripe's."""
-    return Answer(status, json.dumps(value, indent=2).encode(), headers or {})
+    """An answer whose body is `value` as JSON."""
+    return Answer(status, json.dumps(value).encode(), headers or {})
 
 
 class StripeError(Exception):

@@ -62,6 +62,7 @@ class Assembly:
         with self.guard.changing():
             for kind, payload in self.journal.read():
                 self._restore(kind, payload)
+            self.sends.mark_interrupted()
             self.journal.rewrite(self._snapshot())
             self.webhooks.resume()
         self.deliverer.start()

@@ -178,6 +178,10 @@ def read_fault(given: JsonObject) -> Fault:
         ("when", fault.when, ("before", "after")),
         ("then", fault.then, ("drop", "answer")),
     )
+    if not isinstance(fault.times, int) or fault.times < 1:
+        raise FaultNotPossibleError(f"times {fault.times!r} is not a positive integer")
+    if not isinstance(fault.duration_s, int | float) or fault.duration_s < 0:
+        raise FaultNotPossibleError(f"seconds {fault.seconds!r} is not a duration")
     for name, value, allowed in choices:
         if value not in allowed:
             raise FaultNotPossibleError(f"{name} {value!r} is none of {', '.join(allowed)}")

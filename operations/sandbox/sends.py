@@ -21,7 +21,10 @@ LOGGED_HEADERS = (
 
 @dataclass
 class Send:
-    """One arrival. `outcome` is `executed`, `replayed`, or says why nothing was executed."""
+    """One arrival. `outcome` is `executed`, `replayed`, or says why nothing was executed.
+
+    `interrupted` is a send during which the sandbox was killed: it may have had its effect.
+    """
 
     request_id: str
     time: float
@@ -54,6 +57,12 @@ class SendLog:
     def ended(self, send: Send) -> None:
         """Log what became of it."""
         self._record("send", vars(send))
+
+    def mark_interrupted(self) -> None:
+        """After a restart: nothing is in progress any more."""
+        for send in self.sends.values():
+            if send.outcome == "in_progress":
+                send.outcome = "interrupted"
 
     def clear(self) -> None:
         """Forget everything, for a reset."""

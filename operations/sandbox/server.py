@@ -124,9 +124,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.client_address[0] not in ("127.0.0.1", "::1", "::ffff:127.0.0.1"):
             return as_json(403, {"error": "the control path is for this machine only"})
         try:
-            given: JsonObject = json.loads(body or b"{}")
+            given: JsonObject | object = json.loads(body or b"{}")
         except ValueError:
-            return as_json(400, {"error": "the body is not JSON"})
+            given = None
+        if not isinstance(given, dict):
+            return as_json(400, {"error": "the body is not a JSON object"})
         return self.server.control.reply(self.command, path, query, given)
 
     def _put(self, reply: Reply) -> None:

@@ -1,7 +1,7 @@
 """Renders charges, payment intents, refunds and disputes as Stripe's JSON objects.
 
-Field names and nesting: Stripe's API reference for version 2026-04-22.dahlia and the bodies in
-/work/shared/cases. Since 2022-11-15 a charge has no `refunds` unless it is expanded.
+Field names and nesting: Stripe's API reference for version 2026-04-22.dahlia. Since 2022-11-15 a
+charge has no `refunds` unless it is expanded.
 """
 
 from __future__ import annotations

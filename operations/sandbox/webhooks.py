@@ -55,7 +55,7 @@ def signature(secret: str, body: bytes, timestamp: int) -> str:
 
 def raw_body(event: Event) -> bytes:
     """The event's bytes, the same on every delivery."""
-    return json.dumps(event.body, indent=2).encode()
+    return json.dumps(event.body).encode()
 
 
 class Addresses:

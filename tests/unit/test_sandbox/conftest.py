@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -22,6 +22,19 @@ def wait_until(happened: Callable[[], bool], timeout_s: float = 5.0) -> None:
     while not happened():
         assert time.monotonic() < over, "it did not happen in time"
         time.sleep(0.005)
+
+
+def headers_of(result: stripe.Refund | stripe.StripeError) -> Mapping[str, str]:
+    """The headers of the answer that the SDK made this of."""
+    if isinstance(result, stripe.StripeError):
+        return result.headers or {}
+    assert result.last_response is not None
+    return result.last_response.headers
+
+
+def is_replay(result: stripe.Refund | stripe.StripeError) -> bool:
+    """Whether Stripe's answer was the saved one."""
+    return headers_of(result).get("Idempotent-Replayed") == "true"
 
 
 @dataclass

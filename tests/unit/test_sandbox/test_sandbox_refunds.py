@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import stripe
+from stripe.params import RefundCreateParams
 
 from operations.sandbox import ControlRefusedError, Sandbox, SandboxControl
 
@@ -219,13 +220,13 @@ def test_objects_are_expanded_on_request(client: stripe.StripeClient, payment: P
 def test_counts_come_by_payment_and_by_operation(
     client: stripe.StripeClient, control: SandboxControl, payment: Payment
 ) -> None:
-    params = {
+    params: RefundCreateParams = {
         "charge": payment["charge"],
         "amount": 100,
         "metadata": {"reconcile_operation_id": "op-1"},
     }
     for key in ("a", "a", "b"):
-        client.v1.refunds.create(params, {"idempotency_key": key})  # type: ignore[arg-type]
+        client.v1.refunds.create(params, {"idempotency_key": key})
     control.refund_outside(payment["payment_intent"], amount=1_000)
     counts = control.counts()
     assert counts["by_operation"]["op-1"] == {
@@ -259,4 +260,10 @@ def test_wrong_control_calls_say_what_is_wrong(control: SandboxControl) -> None:
         control.payment(amount=0)
     with pytest.raises(ControlRefusedError, match="there is no refund"):
         control.set_refund_status("re_none", "failed")
-    assert control.faults() == []
+    with pytest.raises(ControlRefusedError, match="times 0"):
+        control.fault("drop", times=0)
+    with pytest.raises(ControlRefusedError, match="duration"):
+        control.fault("hang", seconds=-1)
+    with pytest.raises(ControlRefusedError, match="mode 'lose' is none of"):
+        control.webhook_mode("lose")
+    assert control.faults() == control.webhooks()["rules"] == []

@@ -10,15 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import stripe
+from stripe.params import RefundCreateParams
 
 from operations.sandbox import Sandbox, SandboxControl
 from operations.sandbox.state import JournalUnreadableError
 
-from .conftest import SECRET, Receiver
+from .conftest import SECRET, Receiver, is_replay
 
 ROOT = Path(__file__).resolve().parents[3]
 Started = tuple[subprocess.Popen[str], SandboxControl]
@@ -55,7 +57,7 @@ def test_state_survives_a_restart(
     state = tmp_path / "state.jsonl"
     with Sandbox(state=state) as sandbox:
         client, payment = connect(sandbox), sandbox.control.payment(amount=1_000)
-        params = {"charge": payment["charge"], "amount": 400}
+        params: RefundCreateParams = {"charge": payment["charge"], "amount": 400}
         made = client.v1.refunds.create(params, {"idempotency_key": "k"})
         sandbox.control.set_refund_status(made.id, "failed")
         before = sandbox.control.counts()
@@ -64,7 +66,7 @@ def test_state_survives_a_restart(
         assert sandbox.control.counts() == before
         again = client.v1.refunds.create(params, {"idempotency_key": "k"})
         assert again.id == made.id
-        assert again.last_response.headers["Idempotent-Replayed"] == "true"
+        assert is_replay(again)
         assert client.v1.refunds.retrieve(made.id).status == "failed"
         assert client.v1.charges.retrieve(payment["charge"]).amount_refunded == 0
         assert len(client.v1.events.list().data) == 5
@@ -79,7 +81,7 @@ def test_clock_and_forgotten_keys_survive_a_restart(
     state = tmp_path / "state.jsonl"
     with Sandbox(state=state) as sandbox:
         payment = sandbox.control.payment(amount=1_000)
-        params = {"charge": payment["charge"], "amount": 400}
+        params: RefundCreateParams = {"charge": payment["charge"], "amount": 400}
         connect(sandbox).v1.refunds.create(params, {"idempotency_key": "k"})
         now = sandbox.control.advance_clock(5_000)
         sandbox.control.expire_keys("k")
@@ -101,7 +103,7 @@ def test_kill_loses_nothing_that_was_answered_and_events_arrive_later(
     client = stripe.StripeClient(
         "sk_test_x", max_network_retries=0, base_addresses={"api": control.url}
     )
-    params = {"charge": payment["charge"], "amount": 400}
+    params: RefundCreateParams = {"charge": payment["charge"], "amount": 400}
     made = client.v1.refunds.create(params, {"idempotency_key": "k"})
     process.kill()
     process.wait()
@@ -113,6 +115,37 @@ def test_kill_loses_nothing_that_was_answered_and_events_arrive_later(
     assert control.counts()["refunds"] == 1
     control.wait_delivered()
     assert sorted(receiver.types()) == ["charge.refunded", "refund.created"]
+
+
+def test_kill_between_the_refund_and_its_slow_answer_keeps_the_key(
+    run: Callable[..., Started], tmp_path: Path
+) -> None:
+    state = ("--state", str(tmp_path / "state.jsonl"))
+    process, control = run(*state)
+    payment = control.payment(amount=1_000)
+    params: RefundCreateParams = {"charge": payment["charge"], "amount": 400}
+    control.fault("slow", when="after", seconds=600)
+
+    def send(to: SandboxControl) -> stripe.Refund | None:
+        client = stripe.StripeClient(
+            "sk_test_x", max_network_retries=0, base_addresses={"api": to.url}
+        )
+        try:
+            return client.v1.refunds.create(params, {"idempotency_key": "k"})
+        except stripe.APIConnectionError:
+            return None
+
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(send, control)
+        control.wait_in_flight()
+        process.kill()
+        assert lost.result(5) is None
+    _, control = run(*state)
+    resent = send(control)
+    assert resent is not None
+    assert is_replay(resent)
+    assert control.counts()["by_payment"][payment["charge"]]["refunds"] == 1
+    assert [one["outcome"] for one in control.sends()] == ["interrupted", "replayed"]
 
 
 def test_torn_last_line_of_the_state_is_left_out_and_any_other_is_an_error(
