@@ -98,7 +98,7 @@ class StripeProvider:
         started = time.monotonic()
         try:
             refund = self._client().v1.refunds.create(
-                cast("Any", dict(parameters)), cast("Any", options)
+                cast("Any", _in_order(parameters)), cast("Any", options)
             )
             answer = _answer_of_response(refund.last_response)
         except stripe.StripeError as error:
@@ -216,6 +216,13 @@ class StripeProvider:
 
 def _options(account: str) -> dict[str, Any]:
     return {"stripe_account": account} if account else {}
+
+
+def _in_order(value: Any) -> Any:
+    """The same body, byte for byte, on every attempt, however the store orders its keys."""
+    if isinstance(value, Mapping):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return value
 
 
 def _require_amount(amount: object) -> None:

@@ -1,7 +1,6 @@
 """Ingesting: an authentic event is stored and acknowledged; what it means is a job's."""
 
-import json
-import re
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,27 +8,32 @@ from django.db import transaction
 from django.db.models import F
 
 from operations.models import WebhookEvent
-from operations.providers.stripe_events import event_facts, parse_json, verify_signature
+from operations.providers.stripe_events import (
+    UnreadableEvent,
+    event_facts,
+    parse_json,
+    verify_signature,
+)
+from operations.services.accounts import account_for
 from operations.services.engine import Engine
-
-_NUL = re.compile("\x00")
 
 
 @transaction.atomic
-def receive_event(
-    *, engine: Engine, raw: bytes, signature: str, endpoint_account: str
-) -> bool:
+def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_account: str) -> bool:
     """Verify and store one delivery. True when the event is new, False for a repetition.
 
-    Raises SignatureRefused and UnreadableEvent; then nothing is stored.
+    `endpoint_account` is the account that the address names, "" for none. Raises
+    SignatureRefused, UnreadableEvent and UnknownAccount; then nothing is stored.
     """
     now = engine.clock()
     verify_signature(
         raw=raw, header=signature, secrets=engine.webhook_secrets, now=now.timestamp()
     )
-    body = parse_json(raw)
+    body = storable(parse_json(raw))
     facts = event_facts(body)
-    account = facts.account or endpoint_account
+    account = facts.account
+    if not account and endpoint_account:
+        account = account_for(engine=engine, name=endpoint_account).provider_account
     created = WebhookEvent.objects.bulk_create(
         [
             WebhookEvent(
@@ -40,7 +44,7 @@ def receive_event(
                 livemode=facts.livemode,
                 provider_created_at=_moment(facts.created),
                 raw=raw,
-                payload=without_nul(body),
+                payload=body,
                 received_at=now,
                 last_received_at=now,
                 handle_after=now,
@@ -54,28 +58,29 @@ def receive_event(
     return bool(created) and rows.filter(deliveries=1).exists()
 
 
-def without_nul(body: dict[str, Any]) -> dict[str, Any]:
-    """The parsed event as jsonb can hold it: NUL becomes the replacement character.
+def storable(body: dict[str, Any]) -> dict[str, Any]:
+    """The parsed event as jsonb can hold it; the raw bytes stay the durable copy.
 
-    The raw bytes stay the durable copy.
+    NUL and broken Unicode become the replacement character, numbers beyond a float become null.
+    Raises UnreadableEvent for a body that is nested too deep.
     """
-    text = json.dumps(body)
-    if "\\u0000" not in text and not _LONE_SURROGATE.search(text):
-        return body
-    return dict(_cleaned(body))
-
-
-_LONE_SURROGATE = re.compile(r"\\\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
+    try:
+        return dict(_cleaned(body))
+    except RecursionError:
+        raise UnreadableEvent("The body is nested too deep.") from None
 
 
 def _cleaned(value: Any) -> Any:
     match value:
         case str():
-            return _NUL.sub("\ufffd", value).encode("utf-8", "replace").decode("utf-8")
+            whole = value.encode("utf-8", "replace").decode("utf-8")
+            return whole.replace("\x00", "\ufffd")
         case list():
             return [_cleaned(item) for item in value]
         case dict():
             return {_cleaned(name): _cleaned(item) for name, item in value.items()}
+        case float() if not math.isfinite(value):
+            return None
         case _:
             return value
 

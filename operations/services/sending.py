@@ -30,7 +30,7 @@ from operations.domain.next_step import (
     decide,
     in_doubt,
 )
-from operations.domain.statuses import Attention, Fact, Status
+from operations.domain.statuses import Attention, Fact, Status, UnknownReason
 from operations.models import Attempt, Evidence, EvidenceSource, Operation
 from operations.services.actors import SWEEP
 from operations.services.engine import Engine
@@ -243,38 +243,29 @@ def finish_attempt(
     return None
 
 
+@transaction.atomic
 def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool:
     """Finish an attempt whose lease ran out as interrupted, and let the same rule go on.
 
     True when there was one. Harmless when done twice.
     """
-    with transaction.atomic():
-        operation = lock(operation_id)
-        now = engine.clock()
-        if operation.lease_expires_at is None or operation.is_leased(now):
-            return False
-        attempt = operation.attempts.filter(outcome="").first()
-        if attempt is None:
-            _release(operation, now)
-            if operation.status == Status.OPEN:
-                _carry_out(
-                    engine,
-                    operation,
-                    decide_next(engine, operation, now),
-                    learned=None,
-                    now=now,
-                )
-            return True
-    finish_attempt(
-        engine=engine,
-        attempt_id=attempt.pk,
-        answer=Answer(
+    operation = lock(operation_id)
+    now = engine.clock()
+    if operation.lease_expires_at is None or operation.is_leased(now):
+        return False
+    attempt = operation.attempts.filter(outcome="").first()
+    if attempt is not None:
+        interrupted = Answer(
             kind=AnswerKind.INTERRUPTED,
             message="The process that was sending went away before the answer was saved.",
-        ),
-        actor=actor,
-        call=None,
-    )
+        )
+        finish_attempt(
+            engine=engine, attempt_id=attempt.pk, answer=interrupted, actor=actor, call=None
+        )
+        return True
+    _release(operation, now)
+    if operation.status == Status.OPEN:
+        _carry_out(engine, operation, decide_next(engine, operation, now), learned=None, now=now)
     return True
 
 
@@ -349,6 +340,10 @@ def _carry_out(
             )
             if refund is not None:
                 take_refund(operation, refund, learned=note, now=now, evidence=evidence)
+                if operation.status == Status.OPEN:
+                    # The refund belongs to another operation: a person has to look at both.
+                    step = MarkUnknown(UnknownReason.UNREADABLE_ANSWER)
+                    _carry_out(engine, operation, step, learned=(note, evidence), now=now)
                 _plan_check(engine, operation, now)
             else:
                 last = _finished(operation)[-1]

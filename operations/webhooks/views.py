@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 
 from operations.jobs import wake_inbox
 from operations.providers.stripe_events import SignatureRefused, UnreadableEvent
+from operations.services.accounts import UnknownAccount
 from operations.services.engine import default_engine
 from operations.services.ingesting import receive_event
 
@@ -41,6 +42,8 @@ def stripe_webhook(request: HttpRequest, account: str = "") -> HttpResponse:
     except (SignatureRefused, UnreadableEvent) as error:
         log.warning("webhook_refused", reason=str(error), account=account)
         return _refused(400, str(error))
+    except UnknownAccount:
+        return _refused(404, "There is no account of this name.")
     except (DatabaseError, InterfaceError):
         log.exception("webhook_not_stored")
         return _refused(503, "The event could not be stored.")
