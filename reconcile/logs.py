@@ -33,7 +33,14 @@ def configure_structlog() -> None:
 def logging_config(*, readable: bool, level: str) -> dict[str, Any]:
     """Make the `LOGGING` setting; everything goes to standard error."""
     last: list[Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)]
+        [
+            structlog.dev.ConsoleRenderer(
+                colors=False,
+                pad_event_to=0,
+                # The prettier ones print local variables, and with them secrets.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
         if readable
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

@@ -67,7 +67,8 @@ class LocalStack:
         self._servers: list[EmbeddedServer] = []
         self._supervisor = Supervisor(cwd=BASE_DIR, say=say, on_change=self._write_state)
         self._lock: int | None = None
-        self._stopped = threading.Event()
+        self.asked_to_stop = threading.Event()
+        """Set it, from a signal handler say, to break off a start; `stop` sets it too."""
 
     def __enter__(self) -> Self:
         try:
@@ -128,11 +129,16 @@ class LocalStack:
                     raise StackError(self._why(f"{name} does not stay up"))
             if time.monotonic() > deadline:
                 raise StackError(self._why(f"the site did not answer within {timeout_s:g} s"))
-            time.sleep(0.1)
+            self.asked_to_stop.wait(0.1)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self.asked_to_stop.is_set():
+            raise StackError("The start was broken off.")
 
     def stop(self, *, grace_s: float = 10) -> None:
         """Stop everything that was started, and wait for its end; whoever is slower is killed."""
-        self._stopped.set()
+        self.asked_to_stop.set()
         self._supervisor.stop(grace_s=grace_s, last=(_SANDBOX,))
         for server in self._servers:
             server.release()
@@ -200,16 +206,19 @@ class LocalStack:
         if "DATABASE_URL" not in self._env:
             postgres = postgres_in(self.data_dir)
             self._servers.append(postgres)
+            self._go_on()
             postgres.ensure()
             self._env["DATABASE_URL"] = postgres.url
         if "CELERY_BROKER_URL" not in self._env:
             valkey = valkey_in(self.data_dir)
             self._servers.append(valkey)
+            self._go_on()
             valkey.ensure()
             self._env["CELERY_BROKER_URL"] = broker_url(self.data_dir)
 
     def _manage(self, *arguments: str) -> None:
-        done = subprocess.run(  # noqa: S603
+        self._go_on()
+        command = subprocess.Popen(  # noqa: S603
             [sys.executable, "manage.py", *arguments],
             cwd=BASE_DIR,
             env=self._env,
@@ -217,12 +226,20 @@ class LocalStack:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+            start_new_session=True,
         )
-        lines = done.stdout.splitlines()
+        output = None
+        while output is None:
+            try:
+                output, _ = command.communicate(timeout=0.1)
+            except subprocess.TimeoutExpired:
+                if self.asked_to_stop.is_set():
+                    command.terminate()
+        self._go_on()
+        lines = output.splitlines()
         for line in lines:
             self._say(arguments[0], line)
-        if done.returncode != 0:
+        if command.returncode != 0:
             raise StackError(
                 f"manage.py {arguments[0]} failed: {lines[-1] if lines else 'no output'}"
             )
@@ -279,7 +296,7 @@ class LocalStack:
 
     def _look_after_servers(self) -> None:
         """Start the database or the broker again when one of them died."""
-        while not self._stopped.wait(_LOOK_AFTER_S):
+        while not self.asked_to_stop.wait(_LOOK_AFTER_S):
             for server in self._servers:
                 if server.is_alive():
                     continue

@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import threading
 from types import FrameType
 from typing import Any
 
@@ -26,37 +25,29 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=_count, default=2, help="web processes")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        told = threading.Event()
         try:
             stack = LocalStack(port=options["port"], web_workers=options["workers"])
         except StackError as error:
             raise CommandError(str(error)) from None
 
         def end(number: int, frame: FrameType | None) -> None:
-            if told.is_set():
+            if stack.asked_to_stop.is_set():
                 stack.kill()  # Asked a second time: no more waiting.
-            told.set()
-            raise _StopAskedError
+            stack.asked_to_stop.set()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, end)
         try:
             stack.start()
             stack.wait_ready()
-            print(f"ready {stack.url}", flush=True)
-            signal.pause()
-        except _StopAskedError:
-            pass
+            if not stack.asked_to_stop.is_set():
+                print(f"ready {stack.url}", flush=True)
+            stack.asked_to_stop.wait()
         except StackError as error:
-            raise CommandError(str(error)) from None
+            if not stack.asked_to_stop.is_set():
+                raise CommandError(str(error)) from None
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, lambda number, frame: stack.kill())
             stack.stop()
-
-
-class _StopAskedError(BaseException):
-    """Breaks off whatever the start is at."""
 
 
 def _port(text: str) -> int:
