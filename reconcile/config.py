@@ -7,6 +7,7 @@ set to the empty string counts as unset, as Compose files and CI systems often d
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -118,9 +119,7 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         key_window_s=key_window_s,
         key_safety_margin_s=_safety_margin(env, window_s=key_window_s),
         lease_s=_lease(env, longest_send_s=connect_timeout_s + read_timeout_s),
-        repeat_window_s=env.whole(
-            "RECONCILE_REPEAT_WINDOW_S", 86_400, least=0, most=30 * 86_400
-        ),
+        repeat_window_s=env.whole("RECONCILE_REPEAT_WINDOW_S", 86_400, least=0, most=30 * 86_400),
         lookup_schedule_s=_lookup_schedule(env),
         second_person_above=_second_person_above(env),
         stripe_api_key=api_key or SANDBOX_API_KEY,
@@ -216,7 +215,7 @@ def _lookup_schedule(env: Environment) -> tuple[int, ...]:
     if not parts:
         return DEFAULT_LOOKUP_SCHEDULE_S
     schedule = tuple(_whole(name, part, least=1, most=30 * 86_400) for part in parts)
-    if any(later <= earlier for earlier, later in zip(schedule, schedule[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(schedule)):
         raise ImproperlyConfigured(
             f'{name} must be seconds in rising order, such as "10,60,300", not "{",".join(parts)}".'
         )

@@ -22,7 +22,7 @@ if not _env.text("STRIPE_API_KEY") and not _env.text("STRIPE_API_BASE"):
     RECONCILE = state.with_running_sandbox(RECONCILE)
 
 # Set by `run_local` and by the tests, never in production: this process is reached over plain http
-# on this machine, so cookies can't be limited to https, and the static files are served uncollected.
+# on this machine, so cookies can't be limited to https, and static files are served uncollected.
 INSECURE_LOCAL = _env.switch("RECONCILE_INSECURE_LOCAL")
 
 # --- Django ----------------------------------------------------------------------------------

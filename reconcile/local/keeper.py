@@ -4,9 +4,9 @@ Usage: `python -I keeper.py JSON`, see `main`. It needs the standard library onl
 in a few milliseconds.
 
 Users hold a shared lock on the file `users`. The kernel drops a lock when its process ends, however
-it ends, so a count of users can't go stale. When this program gets the lock for itself alone, nobody
-uses the server any more, and it stops the server. While the server runs, this program holds the file
-`alive` locked.
+it ends, so a count of users can't go stale. When this program gets the lock for itself alone,
+nobody uses the server any more, and it stops the server. While the server runs, this program holds
+the file `alive` locked.
 """
 
 import fcntl

@@ -172,7 +172,8 @@ def _owner() -> tuple[int, int] | None:
         with suppress(KeyError):
             entry = pwd.getpwnam(name)
             return entry.pw_uid, entry.pw_gid
-    subprocess.run(["useradd", "--system", _UNPRIVILEGED[-1]], check=True, capture_output=True)
+    command = ["/usr/sbin/useradd", "--system", _UNPRIVILEGED[-1]]
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603
     entry = pwd.getpwnam(_UNPRIVILEGED[-1])
     return entry.pw_uid, entry.pw_gid
 

@@ -1,7 +1,6 @@
 """The whole product on one machine, for `run_local`, the demo and the tests."""
 
 import fcntl
-import json
 import os
 import socket
 import subprocess
@@ -38,7 +37,8 @@ class StackError(Exception):
 def say_to_stderr(name: str, line: str) -> None:
     """Print a line of output with its program's name before it."""
     with suppress(OSError, ValueError):  # Nobody reads any more; that stops nothing.
-        print(f"{name:<8} | {line}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"{name:<8} | {line}\n")
+        sys.stderr.flush()
 
 
 class LocalStack:
@@ -114,7 +114,7 @@ class LocalStack:
         self._complete_env()
         self._start_servers()
         if self.sandbox_url:
-            self._supervisor.start(self._sandbox())
+            self._supervisor.start(self._sandbox(self.sandbox_url))
         self._manage("migrate", "--noinput", "-v", "1")
         for program in self._programs():
             self._supervisor.start(program)
@@ -192,9 +192,7 @@ class LocalStack:
             "STRIPE_API_KEY": config.SANDBOX_API_KEY,
             "STRIPE_API_BASE": self.sandbox_url,
         }
-        self._env.setdefault(
-            "STRIPE_WEBHOOK_SECRETS", state.sandbox_webhook_secret(self.data_dir)
-        )
+        self._env.setdefault("STRIPE_WEBHOOK_SECRETS", state.sandbox_webhook_secret(self.data_dir))
 
     @staticmethod
     def _sandbox_port() -> int:
@@ -244,11 +242,10 @@ class LocalStack:
                 f"manage.py {arguments[0]} failed: {lines[-1] if lines else 'no output'}"
             )
 
-    def _sandbox(self) -> Program:
-        assert self.sandbox_url is not None
+    def _sandbox(self, url: str) -> Program:
         command = [
             *(sys.executable, "-m", "operations.sandbox"),
-            *("--host", HOST, "--port", self.sandbox_url.rsplit(":", 1)[1]),
+            *("--host", HOST, "--port", url.rsplit(":", 1)[1]),
             *("--webhook-url", f"{self.url}/webhooks/stripe/"),
             *("--webhook-secret", self._env["STRIPE_WEBHOOK_SECRETS"].split(",")[0].strip()),
             *("--state", str(self.data_dir / "sandbox.json")),

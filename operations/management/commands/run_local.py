@@ -19,9 +19,7 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--port", type=_port, default=8000, help="of the site; 0 for any"
-        )
+        parser.add_argument("--port", type=_port, default=8000, help="of the site; 0 for any")
         parser.add_argument("--workers", type=_count, default=2, help="web processes")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,7 +39,8 @@ class Command(BaseCommand):
             stack.start()
             stack.wait_ready()
             if not stack.asked_to_stop.is_set():
-                print(f"ready {stack.url}", flush=True)
+                self.stdout.write(f"ready {stack.url}")
+                self.stdout.flush()
             stack.asked_to_stop.wait()
         except StackError as error:
             if not stack.asked_to_stop.is_set():
