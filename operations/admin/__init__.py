@@ -47,9 +47,15 @@ class ReadOnlyAdmin(_ModelAdmin):
 
 @admin.register(Account)
 class AccountAdmin(_ModelAdmin):
-    """Accounts are added here; one that operations use can't be deleted."""
+    """Accounts are added here. They can't be changed, and not be deleted once they are used."""
 
     list_display = ("name", "provider", "provider_account", "livemode")
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        """What was sent under an account has no meaning under another."""
+        return False
 
 
 @admin.register(ApiKey)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from operations.domain.contract import Contract
+from operations.domain.contract import Contract, SavedAnswers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,13 +15,21 @@ class KeyWindowPolicy:
 
 
 def window_closes_at(
-    *, first_send: datetime, contract: Contract, policy: KeyWindowPolicy
+    *,
+    first_send: datetime,
+    contract: Contract,
+    policy: KeyWindowPolicy,
+    promised_until: datetime | None = None,
 ) -> datetime | None:
-    """The last moment (UTC) to send with the key; None when the provider states no window.
+    """The end (UTC) of the time to send with the key; None when the provider states no window.
 
-    Counted from the first send, because the provider starts no later than that.
+    Counted from the first send, because the provider starts no sooner than that. A provider that
+    saves no answers executes a key again at any time, so its window says nothing.
+    `promised_until` is the end written down at an earlier send; it never moves to later.
     """
-    if not contract.has_key or contract.key_window_s is None:
+    forgets = contract.saved_answers is SavedAnswers.NOTHING
+    if not contract.has_key or contract.key_window_s is None or forgets:
         return None
     seconds = min(contract.key_window_s, policy.window_s) - policy.margin_s
-    return first_send + timedelta(seconds=max(seconds, 0))
+    closes_at = first_send + timedelta(seconds=max(seconds, 0))
+    return closes_at if promised_until is None else min(closes_at, promised_until)

@@ -70,11 +70,14 @@ def decide(
     configuration_blocked: bool,
     now: datetime,
     jitter: float,
+    promised_until: datetime | None = None,
 ) -> NextStep:
     """The next step of an open operation. `jitter` is a random number from 0 to 1.
 
     `attempts` are all finished attempts, oldest first. `configuration_blocked`: a person has not
-    yet cleared the flag that key, account or mode are wrong. Nothing here knows a provider's name.
+    yet cleared the flag that key, account or mode are wrong. `promised_until` is the end of the
+    key's window as it was written down at an earlier send: a longer one that was configured since
+    does not stretch it. Nothing here knows a provider's name.
     """
     if not attempts:
         return _first_send(
@@ -91,6 +94,7 @@ def decide(
         configuration_blocked=configuration_blocked,
         now=now,
         jitter=jitter,
+        promised_until=promised_until,
     )
 
 
@@ -137,10 +141,14 @@ def _send_again(
     configuration_blocked: bool,
     now: datetime,
     jitter: float,
+    promised_until: datetime | None,
 ) -> NextStep:
     doubtful = in_doubt(attempts)
     closes_at = window_closes_at(
-        first_send=attempts[0].started_at, contract=contract, policy=policy
+        first_send=attempts[0].started_at,
+        contract=contract,
+        policy=policy,
+        promised_until=promised_until,
     )
     if doubtful and closes_at is None:
         return MarkUnknown(UnknownReason.KEY_RETENTION_UNCLEAR)

@@ -1,5 +1,6 @@
 """Accounts at the provider, and the keys that callers of our API hold."""
 
+import pgtrigger
 from django.db import models
 
 
@@ -7,7 +8,8 @@ class Account(models.Model):
     """One account at a provider, in one mode.
 
     `provider_account` is the provider's id of a connected account (`acct_…`), and "" for the
-    account that the API key itself belongs to.
+    account that the API key itself belongs to. None of the four can change any more: operations
+    were identified and sent under them, and under another account their keys mean nothing.
     """
 
     name = models.SlugField(max_length=64)
@@ -24,6 +26,12 @@ class Account(models.Model):
             models.UniqueConstraint(
                 fields=["provider", "provider_account", "livemode"],
                 name="account_once_per_provider_and_mode",
+            ),
+        ]
+        triggers = [
+            pgtrigger.ReadOnly(
+                name="account_frozen",
+                fields=["id", "name", "provider", "provider_account", "livemode"],
             ),
         ]
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 from operations.domain.answers import AnswerKind
 from operations.domain.classify import Doubt, Outcome
 from operations.models.operation import Operation
-from operations.models.triggers import never_removed
+from operations.models.triggers import fits_its_operation, never_removed
 
 
 class Attempt(models.Model):
@@ -66,12 +66,39 @@ class Attempt(models.Model):
                 condition=Q(answer_kind__in=["", *sorted(AnswerKind)]),
                 name="attempt_answer_known",
             ),
+            # In flight nothing is known; once it is over, when and how it ended.
             models.CheckConstraint(
                 condition=(
-                    Q(outcome="", finished_at__isnull=True)
-                    | (~Q(outcome="") & Q(finished_at__isnull=False))
+                    Q(
+                        outcome="",
+                        doubt="",
+                        attention="",
+                        answer_kind="",
+                        finished_at__isnull=True,
+                        duration_ms__isnull=True,
+                        http_status__isnull=True,
+                        provider_request_id="",
+                        replayed=False,
+                        should_retry__isnull=True,
+                        retry_after_s__isnull=True,
+                        error_type="",
+                        error_code="",
+                        message="",
+                        body__isnull=True,
+                        refund__isnull=True,
+                    )
+                    | (
+                        ~Q(outcome="")
+                        & ~Q(answer_kind="")
+                        & Q(finished_at__isnull=False)
+                    )
                 ),
                 name="attempt_finished_is_whole",
+            ),
+            # An accepted attempt keeps the refund that the decision rests on.
+            models.CheckConstraint(
+                condition=~Q(outcome=Outcome.ACCEPTED) | Q(refund__isnull=False),
+                name="attempt_accepted_keeps_the_refund",
             ),
         ]
         indexes = [
@@ -79,6 +106,12 @@ class Attempt(models.Model):
             models.Index(fields=["provider_request_id"], name="attempt_by_request_id"),
         ]
         triggers = [
+            pgtrigger.Protect(
+                name="attempt_starts_in_flight",
+                operation=pgtrigger.Insert,
+                condition=~pgtrigger.Q(new__outcome=""),
+            ),
+            fits_its_operation(),
             pgtrigger.Protect(
                 name="attempt_written_once",
                 operation=pgtrigger.Update,

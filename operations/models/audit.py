@@ -6,12 +6,18 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, models
+from django.db.models import Q
 
 from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
-from operations.models.triggers import append_only
+from operations.models.triggers import append_only, follows_the_last
 
 #: The chain of what belongs to no operation (keys, roles).
 SYSTEM_CHAIN = "system"
+
+
+def chain_of(operation_id: UUID | None) -> str:
+    """The chain that an operation's entries belong to."""
+    return str(operation_id) if operation_id else SYSTEM_CHAIN
 
 
 class AuditEntry(models.Model):
@@ -38,12 +44,19 @@ class AuditEntry(models.Model):
             models.UniqueConstraint(
                 fields=["chain", "number"], name="audit_number_once"
             ),
+            models.CheckConstraint(
+                condition=Q(actor_kind__in=sorted(ActorKind)),
+                name="audit_actor_known",
+            ),
         ]
         indexes = [
             # Serves: the audit trail of an operation.
             models.Index(fields=["operation_id", "number"], name="audit_by_operation"),
         ]
-        triggers = append_only("audit")
+        triggers = [
+            follows_the_last(system_chain=SYSTEM_CHAIN, chain_start=CHAIN_START),
+            *append_only("audit"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.chain} {self.number}: {self.action}"
@@ -85,7 +98,7 @@ class AuditEntry(models.Model):
 
         Entries without an operation share one chain, which is locked here until the commit.
         """
-        chain = str(operation_id) if operation_id else SYSTEM_CHAIN
+        chain = chain_of(operation_id)
         if operation_id is None:
             with connection.cursor() as cursor:
                 cursor.execute(
@@ -120,11 +133,24 @@ class AuditEntry(models.Model):
 
 
 def first_break(entries: Iterable[AuditEntry]) -> AuditEntry | None:
-    """The first entry, of one chain in order, that does not follow from the one before."""
+    """The first entry, of one chain in order, that does not follow from the one before.
+
+    Entries that were cut off the end leave no trace in those before them.
+    """
     number, previous = 0, CHAIN_START
     for entry in entries:
         follows = entry.number == number + 1 and entry.previous_hash == previous
-        if not follows or entry.chained().digest() != entry.entry_hash:
+        if not follows or not _is_whole(entry):
             return entry
         number, previous = entry.number, entry.entry_hash
     return None
+
+
+def _is_whole(entry: AuditEntry) -> bool:
+    """Whether the entry is what was hashed, shown where it belongs."""
+    if entry.chain != chain_of(entry.operation_id):
+        return False
+    try:
+        return entry.chained().digest() == entry.entry_hash
+    except ValueError:
+        return False  # An actor that there is no kind of.

@@ -5,9 +5,10 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from operations.domain.audit import ActorKind
 from operations.models.attempt import Attempt
 from operations.models.operation import Operation
-from operations.models.triggers import append_only
+from operations.models.triggers import append_only, fits_its_attempt
 
 
 class EvidenceSource(models.TextChoices):
@@ -60,6 +61,10 @@ class Evidence(models.Model):
                 condition=Q(source__in=EvidenceSource.values),
                 name="evidence_source_known",
             ),
+            models.CheckConstraint(
+                condition=Q(actor_kind__in=sorted(ActorKind)),
+                name="evidence_actor_known",
+            ),
         ]
         indexes = [
             # Serves: the timeline of an operation.
@@ -67,7 +72,7 @@ class Evidence(models.Model):
                 fields=["operation", "recorded_at"], name="evidence_by_operation"
             ),
         ]
-        triggers = append_only("evidence")
+        triggers = [fits_its_attempt(), *append_only("evidence")]
 
     def __str__(self) -> str:
         return self.summary

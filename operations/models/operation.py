@@ -25,7 +25,13 @@ from operations.domain.statuses import (
 )
 from operations.models.account import Account
 from operations.models.payment import Payment
-from operations.models.triggers import never_removed
+from operations.models.triggers import (
+    fits_its_payment,
+    lease_covers_the_send,
+    never_removed,
+    no_update_when,
+    only_forward,
+)
 
 _UNRESOLVED = sorted(UNRESOLVED)
 _SETTLED = sorted(SETTLED)
@@ -93,6 +99,10 @@ class Operation(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["account", "idempotency_key"], name="operation_key_once"
+            ),
+            # An empty key would be replaced by a random one on its way to Stripe.
+            models.CheckConstraint(
+                condition=~Q(idempotency_key=""), name="operation_has_a_key"
             ),
             # The database picks the winner of two requests for one refund.
             models.UniqueConstraint(
@@ -210,18 +220,14 @@ class Operation(models.Model):
                     "created_at",
                 ],
             ),
-            pgtrigger.Protect(
-                name="operation_refund_written_once",
-                operation=pgtrigger.Update,
-                condition=(
-                    ~pgtrigger.Q(old__provider_object_id="")
-                    & pgtrigger.Q(
-                        old__provider_object_id__df=pgtrigger.F(
-                            "new__provider_object_id"
-                        )
-                    )
-                ),
+            no_update_when(
+                "operation_refund_written_once",
+                'OLD."provider_object_id" <> \'\''
+                ' AND NEW."provider_object_id" <> OLD."provider_object_id"',
             ),
+            *only_forward(),
+            lease_covers_the_send(),
+            fits_its_payment(),
             *never_removed("operation"),
         ]
 

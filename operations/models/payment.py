@@ -1,5 +1,6 @@
 """What the provider says of a payment, as last read."""
 
+import pgtrigger
 from django.db import models
 from django.db.models import Q
 
@@ -42,6 +43,11 @@ class Payment(models.Model):
             # Serves: a webhook or a caller that names the payment intent.
             models.Index(
                 fields=["account", "payment_intent"], name="payment_by_intent"
+            ),
+        ]
+        triggers = [
+            pgtrigger.ReadOnly(
+                name="payment_frozen", fields=["id", "account", "charge"]
             ),
         ]
 

@@ -1,11 +1,13 @@
 """A closing that waits for a second person."""
 
+import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from operations.domain.closure import ClosingOutcome
+from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.models.operation import Operation
+from operations.models.triggers import never_removed
 
 
 class ProposalState(models.TextChoices):
@@ -18,7 +20,10 @@ class ProposalState(models.TextChoices):
 
 
 class Proposal(models.Model):
-    """One person's decision, to be approved by another. `revision` is what they saw."""
+    """One person's decision, to be approved by another. `revision` is what they saw.
+
+    What was proposed is frozen, and so is the row once it is decided.
+    """
 
     operation = models.ForeignKey(
         Operation, on_delete=models.PROTECT, related_name="proposals"
@@ -51,12 +56,62 @@ class Proposal(models.Model):
                 condition=Q(outcome__in=sorted(ClosingOutcome)),
                 name="proposal_outcome_known",
             ),
+            models.CheckConstraint(
+                condition=Q(evidence_kind__in=sorted(EvidenceKind)),
+                name="proposal_evidence_known",
+            ),
+            # Waiting, void because the operation changed, or decided by somebody.
+            models.CheckConstraint(
+                condition=(
+                    Q(
+                        state=ProposalState.WAITING,
+                        decided_by="",
+                        decided_at__isnull=True,
+                    )
+                    | Q(state=ProposalState.VOID, decided_at__isnull=False)
+                    | (
+                        Q(state__in=[ProposalState.APPROVED, ProposalState.REJECTED])
+                        & ~Q(decided_by="")
+                        & Q(decided_at__isnull=False)
+                    )
+                ),
+                name="proposal_decision_is_whole",
+            ),
             # Nobody is his own second person.
             models.CheckConstraint(
                 condition=~Q(state=ProposalState.APPROVED)
                 | ~Q(decided_by=F("proposed_by")),
                 name="proposal_two_people",
             ),
+        ]
+        triggers = [
+            pgtrigger.Protect(
+                name="proposal_starts_waiting",
+                operation=pgtrigger.Insert,
+                condition=~pgtrigger.Q(new__state=ProposalState.WAITING.value),
+            ),
+            pgtrigger.Protect(
+                name="proposal_decided_once",
+                operation=pgtrigger.Update,
+                condition=~pgtrigger.Q(old__state=ProposalState.WAITING.value),
+            ),
+            pgtrigger.ReadOnly(
+                name="proposal_frozen",
+                fields=[
+                    "id",
+                    "operation",
+                    "outcome",
+                    "evidence_kind",
+                    "evidence_reference",
+                    "note",
+                    "reasons",
+                    "revision",
+                    "proposed_by",
+                    "proposed_by_name",
+                    "proposed_at",
+                ],
+            ),
+            *never_removed("proposal"),
         ]
 
     def __str__(self) -> str:

@@ -1,14 +1,19 @@
 """Every refund we ever saw at the provider, ours or not, in its furthest state."""
 
+import pgtrigger
 from django.db import models
 from django.db.models import Q
 
 from operations.models.account import Account
 from operations.models.operation import Operation
+from operations.models.triggers import never_removed, no_update_when
 
 
 class ProviderRefund(models.Model):
-    """One refund object. `amount` in the Stripe unit; `status` is the furthest ever reported."""
+    """One refund object. `amount` in the Stripe unit; `status` is the furthest ever reported.
+
+    `operation` is the first one that it was proven to belong to, for good.
+    """
 
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, related_name="refunds"
@@ -45,6 +50,25 @@ class ProviderRefund(models.Model):
             models.Index(
                 fields=["account", "charge"], name="provider_refund_by_charge"
             ),
+        ]
+        triggers = [
+            pgtrigger.ReadOnly(
+                name="provider_refund_frozen",
+                fields=[
+                    "id",
+                    "account",
+                    "provider_object_id",
+                    "amount",
+                    "currency",
+                    "first_seen_at",
+                ],
+            ),
+            no_update_when(
+                "provider_refund_owner_kept",
+                'OLD."operation_id" IS NOT NULL'
+                ' AND NEW."operation_id" IS DISTINCT FROM OLD."operation_id"',
+            ),
+            *never_removed("provider_refund"),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from django.db.models import Q
 from operations.domain.identity import KIND_REFUND
 from operations.models.account import Account, ApiKey
 from operations.models.operation import Operation
-from operations.models.triggers import never_removed
+from operations.models.triggers import append_only
 
 
 class Request(models.Model):
@@ -42,7 +42,7 @@ class Request(models.Model):
             models.Index(fields=["tool_call_id"], name="request_by_tool_call"),
             models.Index(fields=["agent_run_id"], name="request_by_run"),
         ]
-        triggers = never_removed("request")
+        triggers = append_only("request")
 
     def __str__(self) -> str:
         return self.tool_call_id or f"request {self.pk}"
@@ -67,6 +67,7 @@ class RequestToken(models.Model):
                 name="request_token_once",
             ),
         ]
+        triggers = append_only("request_token")
 
     def __str__(self) -> str:
         return self.token

@@ -1,4 +1,4 @@
-"""Triggers that make a table, or a part of it, read-only for everybody."""
+"""Triggers: what a table refuses, whoever asks and in whatever words."""
 
 import pgtrigger
 
@@ -23,3 +23,166 @@ def never_removed(prefix: str) -> list[pgtrigger.Trigger]:
             func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
         ),
     ]
+
+
+def no_update_when(name: str, condition: str) -> pgtrigger.Trigger:
+    """Refuse an UPDATE of a row for which `condition`, over OLD and NEW, holds."""
+    return pgtrigger.Protect(
+        name=name,
+        operation=pgtrigger.Update,
+        condition=pgtrigger.Condition(condition),
+    )
+
+
+def only_forward() -> list[pgtrigger.Trigger]:
+    """What of an operation only ever goes one way.
+
+    Every change raises the revision, so that no page and no job acts on a view that is not the
+    last one. The key's window is promised from the first send and is never stretched.
+    """
+    return [
+        no_update_when(
+            "operation_revision_counts", 'NEW."revision" <> OLD."revision" + 1'
+        ),
+        no_update_when(
+            "operation_counts_kept",
+            'NEW."attempts_made" < OLD."attempts_made"'
+            ' OR NEW."lookups_made" < OLD."lookups_made"',
+        ),
+        no_update_when(
+            "operation_first_send_kept",
+            'OLD."first_sent_at" IS NOT NULL'
+            ' AND NEW."first_sent_at" IS DISTINCT FROM OLD."first_sent_at"',
+        ),
+        no_update_when(
+            "operation_key_window_kept",
+            'OLD."key_window_closes_at" IS NOT NULL'
+            ' AND (NEW."key_window_closes_at" IS NULL'
+            ' OR NEW."key_window_closes_at" > OLD."key_window_closes_at")',
+        ),
+    ]
+
+
+def lease_covers_the_send() -> pgtrigger.Trigger:
+    """A lease stays until its attempt is finished: the sweep finds lost sends by their lease."""
+    return pgtrigger.Trigger(
+        name="operation_lease_covers_the_send",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Update,
+        condition=pgtrigger.Condition(
+            'OLD."lease_owner" <> \'\' AND NEW."lease_owner" <> OLD."lease_owner"'
+        ),
+        func=pgtrigger.Func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM operations_attempt
+                WHERE operation_id = NEW.id AND outcome = ''
+            ) THEN
+                RAISE EXCEPTION 'Operation % has a send in flight under its lease.', NEW.id;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
+def fits_its_payment() -> pgtrigger.Trigger:
+    """An operation belongs to the account of its payment and is in its currency."""
+    return pgtrigger.Trigger(
+        name="operation_fits_its_payment",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert,
+        func=pgtrigger.Func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM operations_payment AS payment
+                WHERE payment.id = NEW.payment_id
+                  AND (payment.account_id <> NEW.account_id
+                       OR payment.currency <> NEW.currency)
+            ) THEN
+                RAISE EXCEPTION 'Operation % differs from its payment.', NEW.id;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
+def fits_its_operation() -> pgtrigger.Trigger:
+    """An attempt is begun only as its operation allows, which this locks.
+
+    The operation is open and leased to the sender, the attempt is its next one and carries its
+    one key and its frozen body, and a repetition begins before the key's window closes.
+    """
+    return pgtrigger.Trigger(
+        name="attempt_fits_its_operation",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert,
+        declare=[("parent", "operations_operation%ROWTYPE")],
+        func=pgtrigger.Func(
+            """
+            SELECT * INTO parent FROM operations_operation
+            WHERE id = NEW.operation_id FOR NO KEY UPDATE;
+            IF FOUND AND (
+                parent.status <> 'open'
+                OR parent.lease_owner = ''
+                OR parent.lease_owner <> NEW.fence
+                OR parent.attempts_made <> NEW.number
+                OR parent.idempotency_key <> NEW.idempotency_key
+                OR parent.parameters <> NEW.parameters
+                OR (NEW.number > 1 AND NEW.started_at >= parent.key_window_closes_at)
+            ) THEN
+                RAISE EXCEPTION 'Attempt % does not fit operation %.', NEW.number, parent.id;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
+def fits_its_attempt() -> pgtrigger.Trigger:
+    """Evidence of an attempt belongs to that attempt's operation."""
+    return pgtrigger.Trigger(
+        name="evidence_fits_its_attempt",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert,
+        condition=pgtrigger.Condition('NEW."attempt_id" IS NOT NULL'),
+        func=pgtrigger.Func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM operations_attempt AS attempt
+                WHERE attempt.id = NEW.attempt_id
+                  AND attempt.operation_id <> NEW.operation_id
+            ) THEN
+                RAISE EXCEPTION 'This attempt is another operation''s.';
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
+def follows_the_last(*, system_chain: str, chain_start: str) -> pgtrigger.Trigger:
+    """An audit entry goes on from the last one of its operation's chain, without a gap."""
+    return pgtrigger.Trigger(
+        name="audit_follows_the_last",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert,
+        func=pgtrigger.Func(
+            f"""
+            IF NEW.chain <> COALESCE(NEW.operation_id::text, '{system_chain}') THEN
+                RAISE EXCEPTION 'Chain % is not the one of this entry.', NEW.chain;
+            END IF;
+            IF NEW.previous_hash <> (CASE
+                WHEN NEW.number = 1 THEN '{chain_start}'
+                ELSE COALESCE((
+                    SELECT last.entry_hash FROM operations_auditentry AS last
+                    WHERE last.chain = NEW.chain AND last.number = NEW.number - 1
+                ), '')
+            END) THEN
+                RAISE EXCEPTION 'Entry % does not follow in chain %.', NEW.number, NEW.chain;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )

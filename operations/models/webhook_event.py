@@ -66,6 +66,14 @@ class WebhookEvent(models.Model):
                 condition=Q(handling__in=Handling.values),
                 name="webhook_event_handling_known",
             ),
+            models.CheckConstraint(
+                condition=~Q(event_id=""), name="webhook_event_has_an_id"
+            ),
+            # An event that is done with says what became of it.
+            models.CheckConstraint(
+                condition=Q(handled_at__isnull=True) | ~Q(handling=Handling.WAITING),
+                name="webhook_event_handled_is_whole",
+            ),
         ]
         indexes = [
             # Serves: the drain of what waits.

@@ -150,6 +150,7 @@ def start_attempt(
             first_send=first_sent_at,
             contract=provider.contract,
             policy=engine.key_window,
+            promised_until=operation.key_window_closes_at,
         ),
         next_send_at=None,
         lease_owner=holder,
@@ -281,6 +282,7 @@ def decide_next(engine: Engine, operation: Operation, now: datetime) -> NextStep
         configuration_blocked=Attention.CONFIGURATION in operation.attention,
         now=now,
         jitter=engine.jitter(),
+        promised_until=operation.key_window_closes_at,
     )
 
 
