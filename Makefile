@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and make; everything else is fetched by hash into .venv.
-#   make demo|run|test|check|screenshots [ARGS="…"]
+#   make demo|run|test|check|screenshots [ARGS="…"]     ARGS is passed on to the command.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -8,6 +8,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 ARGS ?=
+# How many processes the tests run in.
+JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 MANAGE := $(BIN)/python manage.py
@@ -34,3 +36,57 @@ $(DEV): requirements/dev.txt | $(BIN)/python
 
 .PHONY: venv
 venv: $(DEV) ## Build .venv with the development tools
+
+.PHONY: demo
+demo: $(LOCAL) ## Play the Northwind story on a local stack, until Ctrl-C
+	$(MANAGE) demo $(ARGS)
+
+.PHONY: run
+run: $(LOCAL) ## Run everything on this machine, until Ctrl-C (ARGS="--port 8001")
+	$(MANAGE) run_local $(ARGS)
+
+.PHONY: test
+test: $(DEV) chromium ## Run all tests (ARGS="-k word")
+	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
+
+.PHONY: screenshots
+screenshots: $(DEV) chromium ## Take the pictures in the docs
+	$(BIN)/python -m tests.browser.screenshots $(ARGS)
+
+.PHONY: chromium
+chromium:
+	@test -n "$$CHROMIUM" || command -v chromium >/dev/null || test -x /usr/bin/chromium || { \
+	  if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+	      apt-get install -qy --no-install-recommends chromium fonts-liberation; \
+	  else \
+	    echo "The browser tests need Chromium. Install it (Debian: sudo apt-get install chromium)," >&2; \
+	    echo "or name one: make test CHROMIUM=/path/to/chromium" >&2; exit 1; \
+	  fi; }
+
+# Migrations are linted against a database of their own.
+CHECK_ENV := RECONCILE_DATA_DIR=var/check RECONCILE_EMBEDDED_DURABLE=0 RECONCILE_INSECURE_LOCAL=1
+# What a production deployment sets; the key is only there to be long enough.
+DEPLOY_ENV := RECONCILE_DATA_DIR=var/check DJANGO_DEBUG=0 DJANGO_ALLOWED_HOSTS=reconcile.example \
+	DJANGO_SECRET_KEY=only-for-this-check-4cZ0vYp9sTq2LmX7wBn5RkJ8dHfG3aEu
+
+.PHONY: check
+check: $(DEV) ## Run the linters, the type checker and Django's own checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	find templates -name '*.html' -exec $(BIN)/djade --check --target-version 5.2 {} +
+	$(CHECK_ENV) $(MANAGE) makemigrations --check --dry-run
+	$(CHECK_ENV) DJANGO_SETTINGS_MODULE=reconcile.settings_check $(MANAGE) lintmigrations
+	$(DEPLOY_ENV) $(MANAGE) check --deploy --fail-level WARNING
+
+.PHONY: lock
+lock: $(DEV) ## Pin the dependencies in pyproject.toml anew (ARGS="--upgrade")
+	$(COMPILE) --output-file requirements/base.txt
+	$(COMPILE) --output-file requirements/local.txt --group local
+	$(COMPILE) --output-file requirements/dev.txt --group dev
+
+# No addresses: which index serves them is for the machine that installs to say.
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --no-emit-index-url --no-emit-find-links $(ARGS)

@@ -11,7 +11,7 @@ from reconcile.local import places
 _PERSISTENT_S = 600
 
 
-def default(*, url: str, data_dir: Path, base_dir: Path) -> dict[str, Any]:
+def default(*, url: str, data_dir: Path) -> dict[str, Any]:
     """Make Django's settings of the one database."""
     settings = _by_address(url) if url else _embedded(data_dir)
     return settings | {

@@ -90,9 +90,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
 # --- Database --------------------------------------------------------------------------------
 
 DATABASES: dict[str, dict[str, Any]] = {
-    "default": databases.default(
-        url=_env.text("DATABASE_URL"), data_dir=RECONCILE.data_dir, base_dir=BASE_DIR
-    )
+    "default": databases.default(url=_env.text("DATABASE_URL"), data_dir=RECONCILE.data_dir)
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

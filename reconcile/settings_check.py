@@ -1,0 +1,11 @@
+"""Settings for `make check` only: adds the command that lints migrations."""
+
+from reconcile.settings import *  # noqa: F403
+from reconcile.settings import INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "django_migration_linter"]
+MIGRATION_LINTER_OPTIONS = {
+    "include_apps": ["operations"],
+    "no_cache": True,
+    "sql_analyser": "postgresql",
+}
