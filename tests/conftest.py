@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import django
 import pytest
 
 _OURS = "RECONCILE_TESTS_DATA_DIR"
@@ -44,6 +45,8 @@ def _use_a_world_of_our_own() -> None:
 
 
 _use_a_world_of_our_own()
+# Before pytest-django would: the conftest files below this one import models.
+django.setup()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -84,7 +84,7 @@ def test_a_live_key_is_never_sent_in_the_clear_nor_shown() -> None:
 
 @pytest.mark.parametrize("url", ["sqlite:///x", "mysql://h/n", "postgres://h", "postgres://h:x/n"])
 def test_only_a_postgresql_address_is_taken(url: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="^DATABASE_URL must name"):
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL must name"):
         databases.default(url=url, data_dir=Path("/nowhere"))
 
 
