@@ -26,7 +26,7 @@ def wake_inbox() -> None:
     """Tell a worker that events wait. A broker that is down costs nothing: the sweep finds them."""
     try:
         handle_events.delay()
-    except Exception as error:  # noqa: BLE001 - whatever the broker does, the event is stored
+    except Exception as error:
         log.warning("broker_unreachable", error=str(error))
 
 

@@ -32,15 +32,11 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Nothing is added by hand."""
         return False
 
-    def has_change_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Nothing is changed by hand."""
         return False
 
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Nothing is deleted."""
         return False
 
@@ -51,9 +47,7 @@ class AccountAdmin(_ModelAdmin):
 
     list_display = ("name", "provider", "provider_account", "livemode")
 
-    def has_change_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """What was sent under an account has no meaning under another."""
         return False
 

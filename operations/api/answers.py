@@ -28,9 +28,7 @@ def answer(operation: Operation, *, now: datetime) -> tuple[int, dict[str, Any]]
         "customer_message": _customer_message(operation, status),
         "retry_after_s": None if settled else _wait_s(operation, now),
         "next_check_at": None if settled else operation.next_check_at,
-        "code": operation.failure_code or "refused"
-        if status is Status.FAILED
-        else None,
+        "code": operation.failure_code or "refused" if status is Status.FAILED else None,
         "message": _failure(operation) if status is Status.FAILED else None,
     }
     return (200 if settled else 202), body
@@ -82,9 +80,7 @@ def _customer_message(operation: Operation, status: Status) -> str:
     what = f"your refund of {amount} for order {operation.order_id}"
     match status:
         case Status.SUCCEEDED:
-            return (
-                f"Your refund of {amount} for order {operation.order_id} has been made."
-            )
+            return f"Your refund of {amount} for order {operation.order_id} has been made."
         case Status.PROCESSING:
             return f"Your bank is processing {what}."
         case Status.FAILED:

@@ -16,12 +16,12 @@ from operations.api.schemas import RefundAnswer, RefundRequest
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
 from operations.models import ApiKey, Operation
-from operations.providers import ReadFailed
 from operations.services.engine import default_engine
 from operations.services.requesting import (
     Asker,
     ConflictingOperation,
     InputRefused,
+    PaymentUnreadable,
     ReusedWithOtherInput,
     request_refund,
 )
@@ -52,9 +52,7 @@ _MAX_BODY = 64 * 1024
 def ask_for_refund(
     request: HttpRequest,
     wish: RefundRequest,
-    idempotency_key: Annotated[
-        str, Header(alias="Idempotency-Key", max_length=255)
-    ] = "",
+    idempotency_key: Annotated[str, Header(alias="Idempotency-Key", max_length=255)] = "",
 ) -> Any:
     """Find or open the operation this request stands for, and say how it stands.
 
@@ -159,8 +157,8 @@ def _input_refused(request: HttpRequest, error: InputRefused) -> HttpResponse:
     return field_problem(error.field, str(error))
 
 
-@api.exception_handler(ReadFailed)
-def _read_failed(request: HttpRequest, error: ReadFailed) -> HttpResponse:
+@api.exception_handler(PaymentUnreadable)
+def _payment_unreadable(request: HttpRequest, error: PaymentUnreadable) -> HttpResponse:
     log.warning("payment_unreadable", error=str(error))
     return problem(
         503,
@@ -193,9 +191,7 @@ def _field_error(item: dict[str, Any]) -> dict[str, str]:
 
 @api.exception_handler(AuthenticationError)
 def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return problem(
-        401, "unauthorized", "A valid API key is needed: Authorization: Bearer …"
-    )
+    return problem(401, "unauthorized", "A valid API key is needed: Authorization: Bearer …")
 
 
 @api.exception_handler(HttpError)
@@ -214,7 +210,7 @@ def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
 @api.exception_handler(InterfaceError)
 @api.exception_handler(DatabaseError)
 def _store_down(request: HttpRequest, error: Exception) -> HttpResponse:
-    log.exception("store_unavailable")
+    log.error("store_unavailable", exc_info=error)
     return problem(
         503,
         "store_unavailable",
@@ -225,11 +221,10 @@ def _store_down(request: HttpRequest, error: Exception) -> HttpResponse:
 
 @api.exception_handler(Exception)
 def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
-    log.exception("unexpected_error")
+    log.error("unexpected_error", exc_info=error)
     return problem(
         503,
         "unexpected_error",
-        "Something went wrong here. Asking again is safe: whatever was written down keeps its "
-        "key.",
+        "Something went wrong here. Asking again is safe: whatever was written down keeps its key.",
         retry_after_s=5,
     )

@@ -33,9 +33,7 @@ def _currency(text: str) -> str:
 
 
 Text = Annotated[StrictStr, AfterValidator(_plain), Field(max_length=255)]
-RequiredText = Annotated[
-    StrictStr, AfterValidator(_plain), Field(min_length=1, max_length=255)
-]
+RequiredText = Annotated[StrictStr, AfterValidator(_plain), Field(min_length=1, max_length=255)]
 
 
 class RefundRequest(Schema):
@@ -56,9 +54,7 @@ class RefundRequest(Schema):
     ] = Field(description="The charge (ch_…) or payment intent (pi_…) to refund.")
     reference: Text = Field(
         "",
-        description=(
-            "A return or line id. Two equal refunds of one order are told apart by it."
-        ),
+        description=("A return or line id. Two equal refunds of one order are told apart by it."),
     )
     customer_account: Text = ""
     client_request_token: Text = Field(
@@ -67,9 +63,7 @@ class RefundRequest(Schema):
     tool_call_id: Text = ""
     agent_run_id: Text = ""
     reason: Annotated[StrictStr, AfterValidator(_plain), Field(max_length=500)] = ""
-    account: Text = Field(
-        "", description="Which of our provider accounts; empty: the default."
-    )
+    account: Text = Field("", description="Which of our provider accounts; empty: the default.")
 
     @model_validator(mode="after")
     def _amount_fits_the_currency(self) -> Self:

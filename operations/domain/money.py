@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 ZERO_DECIMAL = frozenset(
-    ["bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf"]
-    + ["vnd", "vuv", "xaf", "xof", "xpf"]
+    "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split()
 )
 THREE_DECIMAL = frozenset(["bhd", "jod", "kwd", "omr", "tnd"])
 #: Written with two decimals at Stripe, but only whole units exist: the last two digits are 00.

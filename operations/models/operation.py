@@ -54,12 +54,8 @@ class Operation(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    account = models.ForeignKey(
-        Account, on_delete=models.PROTECT, related_name="operations"
-    )
-    payment = models.ForeignKey(
-        Payment, on_delete=models.PROTECT, related_name="operations"
-    )
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="operations")
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="operations")
     kind = models.CharField(max_length=16, default=KIND_REFUND)
     order_id = models.CharField(max_length=255)
     reference = models.CharField(max_length=255, blank=True, default="")
@@ -101,9 +97,7 @@ class Operation(models.Model):
                 fields=["account", "idempotency_key"], name="operation_key_once"
             ),
             # An empty key would be replaced by a random one on its way to Stripe.
-            models.CheckConstraint(
-                condition=~Q(idempotency_key=""), name="operation_has_a_key"
-            ),
+            models.CheckConstraint(condition=~Q(idempotency_key=""), name="operation_has_a_key"),
             # The database picks the winner of two requests for one refund.
             models.UniqueConstraint(
                 fields=["account", "order_id", "reference"],
@@ -115,9 +109,7 @@ class Operation(models.Model):
                 condition=~Q(provider_object_id=""),
                 name="operation_one_provider_object",
             ),
-            models.CheckConstraint(
-                condition=Q(amount__gt=0), name="operation_amount_positive"
-            ),
+            models.CheckConstraint(condition=Q(amount__gt=0), name="operation_amount_positive"),
             models.CheckConstraint(
                 condition=Q(currency__regex=r"^[a-z]{3}$"),
                 name="operation_currency_code",
@@ -177,9 +169,7 @@ class Operation(models.Model):
                 name="operation_leases",
             ),
             # Serves: the question whether a request repeats one that has settled.
-            models.Index(
-                fields=["account", "order_id", "reference"], name="operation_identity"
-            ),
+            models.Index(fields=["account", "order_id", "reference"], name="operation_identity"),
             # Serves: the search box.
             models.Index(fields=["order_id"], name="operation_by_order"),
             models.Index(fields=["provider_object_id"], name="operation_by_refund"),
@@ -222,7 +212,7 @@ class Operation(models.Model):
             ),
             no_update_when(
                 "operation_refund_written_once",
-                'OLD."provider_object_id" <> \'\''
+                "OLD.\"provider_object_id\" <> ''"
                 ' AND NEW."provider_object_id" <> OLD."provider_object_id"',
             ),
             *only_forward(),
@@ -240,7 +230,7 @@ class Operation(models.Model):
         return Money(self.amount, self.currency)
 
     def terms(self) -> RefundTerms:
-        """What a refund at the provider must show to be this operation's. Reads payment, account."""
+        """What a refund at the provider must show to be this operation's."""
         return RefundTerms(
             operation_id=str(self.id),
             environment=self.environment,
@@ -290,9 +280,7 @@ class Operation(models.Model):
         reason = self.unknown_reason
         if moved:
             reason = unknown_reason or "" if step.to is Status.UNKNOWN else ""
-        self._write(
-            now, status=step.to, unknown_reason=reason, attention=attention, **fields
-        )
+        self._write(now, status=step.to, unknown_reason=reason, attention=attention, **fields)
 
     def change(self, *, now: datetime, **fields: Any) -> None:
         """Change anything but the status, compare-and-set on the revision.

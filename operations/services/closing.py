@@ -138,9 +138,7 @@ def clear_attention(
             raise ClosingRefused("Say why the flag can be cleared.", "reason")
         before = operation.snapshot()
         rest = [flag for flag in operation.attention if flag != attention]
-        resumes = (
-            attention is Attention.CONFIGURATION and operation.status == Status.OPEN
-        )
+        resumes = attention is Attention.CONFIGURATION and operation.status == Status.OPEN
         operation.change(
             now=now,
             attention=rest,
@@ -163,9 +161,7 @@ def why_second_person(
 ) -> tuple[SecondPersonReason, ...]:
     """Why closing it this way wants a second person; empty when one is enough."""
     contract = engine.provider(operation.account).contract
-    has_live_refund = any(
-        counts_as_refunded(row.status) for row in operation.refunds.all()
-    )
+    has_live_refund = any(counts_as_refunded(row.status) for row in operation.refunds.all())
     return second_person_reasons(
         outcome=outcome,
         money=operation.money,
@@ -183,9 +179,7 @@ def why_second_person(
 def newest_absence(operation: Operation) -> Absence | None:
     """The newest look-up, if it did not find the refund."""
     newest = (
-        operation.evidence.filter(source=EvidenceSource.LOOKUP)
-        .order_by("-recorded_at")
-        .first()
+        operation.evidence.filter(source=EvidenceSource.LOOKUP).order_by("-recorded_at").first()
     )
     if newest is None or newest.facts.get("result") not in ("absent", "incomplete"):
         return None
@@ -208,9 +202,7 @@ def _refuse_if_waiting(operation: Operation) -> None:
         raise ClosingRefused("A proposal is waiting for a second person already.")
 
 
-def _checked_refund(
-    engine: Engine, operation_id: UUID, decision: Decision
-) -> RefundFacts | None:
+def _checked_refund(engine: Engine, operation_id: UUID, decision: Decision) -> RefundFacts | None:
     """For `succeeded`: the refund a person names, read live from the provider and compared.
 
     Runs before the transaction, because it calls the provider.
@@ -221,13 +213,9 @@ def _checked_refund(
         if decision.evidence_kind is not EvidenceKind.ABSENT_IN_LOOKUP and (
             not decision.evidence_reference.strip()
         ):
-            raise ClosingRefused(
-                "Name the evidence: a case number or an address.", "reference"
-            )
+            raise ClosingRefused("Name the evidence: a case number or an address.", "reference")
         return None
-    operation = Operation.objects.select_related("payment", "account").get(
-        pk=operation_id
-    )
+    operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
     reference = decision.evidence_reference.strip()
     if not reference:
         raise ClosingRefused("Give the provider's refund id.", "reference")
@@ -251,29 +239,21 @@ def _checked_refund(
 def _require_fitting(operation: Operation, refund: RefundFacts) -> None:
     wrong = differences(operation.terms(), refund)
     if wrong:
-        rows = "; ".join(
-            f"{row.field}: sent {row.sent}, there {row.provider}" for row in wrong
-        )
-        raise ClosingRefused(
-            f"Refund {refund.id} is another refund. {rows}.", "reference"
-        )
+        rows = "; ".join(f"{row.field}: sent {row.sent}, there {row.provider}" for row in wrong)
+        raise ClosingRefused(f"Refund {refund.id} is another refund. {rows}.", "reference")
     if known_status(refund.status) is not RefundStatus.SUCCEEDED:
         raise ClosingRefused(
             f"Refund {refund.id} is {refund.status} at the provider, not succeeded.",
             "reference",
         )
     owner = (
-        Operation.objects.filter(
-            account=operation.account, provider_object_id=refund.id
-        )
+        Operation.objects.filter(account=operation.account, provider_object_id=refund.id)
         .exclude(pk=operation.pk)
         .first()
     )
     mark = our_mark(refund.metadata)
     if owner or (mark and mark.operation_id != operation.pk):
-        raise ClosingRefused(
-            f"Refund {refund.id} belongs to another operation.", "reference"
-        )
+        raise ClosingRefused(f"Refund {refund.id} belongs to another operation.", "reference")
 
 
 def _settle(
@@ -285,9 +265,7 @@ def _settle(
     proposal: Proposal | None = None,
 ) -> None:
     if not is_closable(Status(operation.status)):
-        raise ClosingRefused(
-            f"An operation that is {operation.status} can't be closed by hand."
-        )
+        raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
     learned = Learned(
         source=EvidenceSource.STATEMENT,
         summary=f"{actor.name}: {decision.note.strip()}",
@@ -331,9 +309,7 @@ def _close_succeeded(
         "",
         refund.id,
     ):
-        raise ClosingRefused(
-            f"Refund {refund.id} belongs to another operation.", "reference"
-        )
+        raise ClosingRefused(f"Refund {refund.id} belongs to another operation.", "reference")
     take_fact(
         operation,
         Fact.CLOSED_SUCCEEDED,
@@ -355,9 +331,7 @@ def _propose(
     now: datetime,
 ) -> Proposal:
     if not is_closable(Status(operation.status)):
-        raise ClosingRefused(
-            f"An operation that is {operation.status} can't be closed by hand."
-        )
+        raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
     proposal = Proposal.objects.create(
         operation=operation,
         outcome=decision.outcome,
@@ -377,9 +351,7 @@ def _propose(
 def _locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
     proposal = Proposal.objects.select_for_update().get(pk=proposal_id)
     if proposal.state != ProposalState.WAITING:
-        raise ClosingRefused(
-            f"This proposal is {proposal.get_state_display().lower()} already."
-        )
+        raise ClosingRefused(f"This proposal is {proposal.get_state_display().lower()} already.")
     if proposal.proposed_by == actor.id:
         raise ClosingRefused("You proposed this; another person has to decide.")
     return proposal
@@ -412,7 +384,6 @@ def _audit(
         action=action,
         now=now,
         before=operation.snapshot(),
-        after=operation.snapshot()
-        | {"proposal": proposal.pk, "outcome": proposal.outcome},
+        after=operation.snapshot() | {"proposal": proposal.pk, "outcome": proposal.outcome},
         reason=reason,
     )

@@ -71,9 +71,7 @@ class _OutsideTransactions:
 
         def call(**arguments: Any) -> Any:
             if transaction.get_connection().in_atomic_block:
-                raise ProviderCallInTransaction(
-                    f"{name} was called inside a transaction."
-                )
+                raise ProviderCallInTransaction(f"{name} was called inside a transaction.")
             return value(**arguments)
 
         return call

@@ -9,31 +9,43 @@ from django.db.models import F
 
 from operations.models import WebhookEvent
 from operations.providers.stripe_events import (
+    SignatureRefused,
     UnreadableEvent,
     event_facts,
     parse_json,
     verify_signature,
 )
-from operations.services.accounts import account_for
+from operations.services.accounts import UnknownAccount, account_for
 from operations.services.engine import Engine
+
+
+class EventRefused(Exception):
+    """The bytes are not proven to be the provider's, or are no event; nothing was stored."""
+
+
+class EventAccountUnknown(Exception):
+    """The address names an account that does not exist; nothing was stored."""
 
 
 @transaction.atomic
 def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_account: str) -> bool:
     """Verify and store one delivery. True when the event is new, False for a repetition.
 
-    `endpoint_account` is the account that the address names, "" for none. Raises
-    SignatureRefused, UnreadableEvent and UnknownAccount; then nothing is stored.
+    `endpoint_account` is the account that the address names, "" for none. Raises EventRefused and
+    EventAccountUnknown.
     """
     now = engine.clock()
-    verify_signature(
-        raw=raw, header=signature, secrets=engine.webhook_secrets, now=now.timestamp()
-    )
-    body = storable(parse_json(raw))
+    try:
+        verify_signature(
+            raw=raw, header=signature, secrets=engine.webhook_secrets, now=now.timestamp()
+        )
+        body = storable(parse_json(raw))
+    except (SignatureRefused, UnreadableEvent) as error:
+        raise EventRefused(str(error)) from error
     facts = event_facts(body)
     account = facts.account
     if not account and endpoint_account:
-        account = account_for(engine=engine, name=endpoint_account).provider_account
+        account = _named_account(engine, endpoint_account)
     created = WebhookEvent.objects.bulk_create(
         [
             WebhookEvent(
@@ -56,6 +68,13 @@ def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_accoun
     rows = WebhookEvent.objects.filter(event_account=account[:64], event_id=facts.id)
     rows.update(deliveries=F("deliveries") + 1, last_received_at=now)
     return bool(created) and rows.filter(deliveries=1).exists()
+
+
+def _named_account(engine: Engine, name: str) -> str:
+    try:
+        return account_for(engine=engine, name=name).provider_account
+    except UnknownAccount:
+        raise EventAccountUnknown(name) from None
 
 
 def storable(body: dict[str, Any]) -> dict[str, Any]:

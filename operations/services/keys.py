@@ -36,9 +36,7 @@ def create_api_key(*, engine: Engine, name: str, actor: Actor) -> tuple[ApiKey, 
 
 def find_api_key(*, engine: Engine, secret: str) -> ApiKey | None:
     """The key that this secret opens, or None. Its last use is written down, once a minute."""
-    key = ApiKey.objects.filter(
-        secret_hash=_hash(secret), revoked_at__isnull=True
-    ).first()
+    key = ApiKey.objects.filter(secret_hash=_hash(secret), revoked_at__isnull=True).first()
     if key is None:
         return None
     now = engine.clock()

@@ -49,9 +49,7 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
     Safe to run at any time and any number of times. Absence is kept as evidence and settles
     nothing.
     """
-    operation = Operation.objects.select_related("payment", "account").get(
-        pk=operation_id
-    )
+    operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
     started_at = engine.clock()
     seen = _read(engine.provider(operation.account), operation)
     with transaction.atomic():
@@ -64,12 +62,8 @@ def _read(provider: Provider, operation: Operation) -> _Seen:
     nothing = RefundList(refunds=(), complete=False, pages=0)
     try:
         listed = provider.list_refunds(payment=payment, account=account)
-        if operation.provider_object_id and not _has(
-            listed, operation.provider_object_id
-        ):
-            refund = provider.read_refund(
-                refund_id=operation.provider_object_id, account=account
-            )
+        if operation.provider_object_id and not _has(listed, operation.provider_object_id):
+            refund = provider.read_refund(refund_id=operation.provider_object_id, account=account)
             listed = RefundList(
                 refunds=(*listed.refunds, refund),
                 complete=listed.complete,
@@ -105,9 +99,7 @@ def _take(
         observed_at=started_at,
         facts=_facts(operation, seen, result, started_at),
     )
-    evidence = write_evidence(
-        operation, learned, now=now, refund=ours[0] if ours else None
-    )
+    evidence = write_evidence(operation, learned, now=now, refund=ours[0] if ours else None)
     for refund in sorted(seen.refunds.refunds, key=lambda refund: refund.id):
         if refund not in ours:
             see_refund(operation.account, refund, operation=None, now=now)
@@ -175,11 +167,7 @@ def _in_words(seen: _Seen, ours: list[RefundFacts], result: LookupResult) -> str
             return f"Refund {first.id} carries our reference: {first.status}."
         case LookupResult.ABSENT:
             count = len(seen.refunds.refunds)
-            others = (
-                f" {count} other refund{'s' if count != 1 else ''} seen."
-                if count
-                else ""
-            )
+            others = f" {count} other refund{'s' if count != 1 else ''} seen." if count else ""
             return f"No refund with our reference was found on the payment.{others}"
         case LookupResult.INCOMPLETE:
             return "The list of refunds could not be read to its end; ours was not on it so far."

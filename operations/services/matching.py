@@ -168,9 +168,7 @@ def _apply(
     misplaced = place_differences(
         operation.terms(),
         account=event.event_account,
-        livemode=operation.account.livemode
-        if facts.livemode is None
-        else facts.livemode,
+        livemode=operation.account.livemode if facts.livemode is None else facts.livemode,
     )
     if misplaced:
         if Attention.MISMATCH not in operation.attention:
@@ -210,9 +208,7 @@ def _by_request_key(event: WebhookEvent, facts: EventFacts) -> Handled | None:
         return Handled(handling=Handling.NOT_OURS)
     if operation.provider_object_id:
         return Handled(handling=Handling.NO_CHANGE, operation=operation)
-    return Handled(
-        handling=Handling.NEEDS_LOOKUP, operation=operation, look_up=operation.pk
-    )
+    return Handled(handling=Handling.NEEDS_LOOKUP, operation=operation, look_up=operation.pk)
 
 
 def _operation_with_key(facts: EventFacts) -> UUID | None:
@@ -239,10 +235,7 @@ def _keep_foreign(event: WebhookEvent, engine: Engine, refund: RefundFacts) -> N
 
 
 def _finish(event: WebhookEvent, handled: Handled, now: datetime) -> None:
-    waits_on = (
-        handled.handling is Handling.UNMATCHED
-        and now - event.received_at < _GIVE_UP_AFTER
-    )
+    waits_on = handled.handling is Handling.UNMATCHED and now - event.received_at < _GIVE_UP_AFTER
     if not waits_on:
         event.finish(handled.handling, now=now, operation=handled.operation)
         return
@@ -261,6 +254,4 @@ def _postpone(event_pk: int, error: Exception, now: datetime) -> None:
 
 
 def _pause(attempts: int) -> timedelta:
-    return timedelta(
-        seconds=min(_RETRY_MOST_S, _RETRY_BASE_S * 2 ** min(attempts - 1, 20))
-    )
+    return timedelta(seconds=min(_RETRY_MOST_S, _RETRY_BASE_S * 2 ** min(attempts - 1, 20)))

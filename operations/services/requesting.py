@@ -32,7 +32,7 @@ from operations.models import (
     Request,
     RequestToken,
 )
-from operations.providers import PaymentNotFound
+from operations.providers import PaymentNotFound, Provider, ReadFailed
 from operations.services.accounts import UnknownAccount, account_for
 from operations.services.engine import Engine
 from operations.services.sending import (
@@ -60,9 +60,7 @@ class ConflictingOperation(Exception):
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        super().__init__(
-            f"Order {operation.order_id} has an unresolved refund with other terms."
-        )
+        super().__init__(f"Order {operation.order_id} has an unresolved refund with other terms.")
 
 
 class ReusedWithOtherInput(Exception):
@@ -82,6 +80,10 @@ class InputRefused(Exception):
         super().__init__(message)
 
 
+class PaymentUnreadable(Exception):
+    """The payment could not be read at the provider; nothing was recorded or sent."""
+
+
 class AboveTheTill(InputRefused):
     """More than what is left of the payment. `till` in the payment's Stripe unit."""
 
@@ -97,8 +99,8 @@ class AboveTheTill(InputRefused):
 def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operation:
     """Find or open the operation that is asked for, send what may be sent, return it as it stands.
 
-    Raises InProgress, ConflictingOperation, ReusedWithOtherInput, InputRefused and, when the
-    payment can't be read, ReadFailed. In the last two nothing was recorded or sent.
+    Raises InProgress, ConflictingOperation, ReusedWithOtherInput, InputRefused and
+    PaymentUnreadable. With the last two nothing was recorded or sent.
     """
     account = _account(engine, wish)
     call = CallBudget.start(engine.budget, engine.clock())
@@ -106,15 +108,11 @@ def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operat
     if joined is None:
         opened = _open_or_join(engine=engine, account=account, wish=wish, asker=asker)
         if isinstance(opened, Attempt):
-            continue_sending(
-                engine=engine, attempt=opened, actor=asker.actor, call=call
-            )
+            continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
             return _as_it_stands(opened.operation_id)
         joined = opened
     if joined.status == Status.OPEN:
-        send_until_decided(
-            engine=engine, operation_id=joined.pk, actor=asker.actor, call=call
-        )
+        send_until_decided(engine=engine, operation_id=joined.pk, actor=asker.actor, call=call)
     return _as_it_stands(joined.pk)
 
 
@@ -130,9 +128,7 @@ def _as_it_stands(operation_id: UUID) -> Operation:
 
 
 @transaction.atomic
-def _join(
-    *, engine: Engine, account: Account, wish: RefundInput, asker: Asker
-) -> Operation | None:
+def _join(*, engine: Engine, account: Account, wish: RefundInput, asker: Asker) -> Operation | None:
     """The operation that this request stands for already, with the request recorded; else None."""
     found = _standing_for(engine, account, wish, asker)
     if found is None:
@@ -148,15 +144,11 @@ def _open_or_join(
     """Read the payment, then open the operation with its first attempt, or join the winner's."""
     provider = engine.provider(account)
     try:
-        facts = provider.read_payment(
-            payment=wish.payment, account=account.provider_account
-        )
+        facts = provider.read_payment(payment=wish.payment, account=account.provider_account)
     except PaymentNotFound:
         raise InputRefused("payment", "The provider has no such payment.") from None
     _check_payment(engine, wish, facts)
-    refunds = provider.list_refunds(
-        payment=wish.payment, account=account.provider_account
-    )
+    refunds = provider.list_refunds(payment=wish.payment, account=account.provider_account)
     operation_id = uuid7(engine.clock())
     parameters = provider.refund_parameters(
         payment=wish.payment,
@@ -183,9 +175,7 @@ def _open_or_join(
                 after=operation.snapshot(),
                 reason=wish.reason,
             )
-            return start_attempt(
-                engine, operation, holder=new_holder(), now=operation.created_at
-            )
+            return start_attempt(engine, operation, holder=new_holder(), now=operation.created_at)
     # Another payment's request for the same order won the race between the look and the insert.
     joined = _join(engine=engine, account=account, wish=wish, asker=asker)
     if joined is None:
@@ -193,20 +183,29 @@ def _open_or_join(
     return joined
 
 
+def _read_payment(
+    provider: Provider, account: Account, wish: RefundInput
+) -> tuple[PaymentFacts, RefundList]:
+    """The payment's figures and its refunds, as the provider has them now."""
+    where = {"payment": wish.payment, "account": account.provider_account}
+    try:
+        return provider.read_payment(**where), provider.list_refunds(**where)
+    except PaymentNotFound:
+        raise InputRefused("payment", "The provider has no such payment.") from None
+    except ReadFailed as error:
+        raise PaymentUnreadable(str(error)) from error
+
+
 def _check_payment(engine: Engine, wish: RefundInput, facts: PaymentFacts) -> None:
     if not facts.charge:
-        raise InputRefused(
-            "payment", "This payment has no charge that could be refunded."
-        )
+        raise InputRefused("payment", "This payment has no charge that could be refunded.")
     if facts.currency != wish.currency:
         raise InputRefused(
             "currency",
             f"The payment is in {facts.currency.upper()}, not {wish.currency.upper()}.",
         )
     if facts.livemode != engine.livemode:
-        raise InputRefused(
-            "payment", "The payment belongs to the other mode (live or test)."
-        )
+        raise InputRefused("payment", "The payment belongs to the other mode (live or test).")
 
 
 def _locked_payment(engine: Engine, account: Account, facts: PaymentFacts) -> Payment:
@@ -241,8 +240,7 @@ def _check_till(
     marks = {
         refund.id: str(mark.operation_id)
         for refund in refunds.refunds
-        if (mark := our_mark(refund.metadata))
-        and mark.environment == operation.environment
+        if (mark := our_mark(refund.metadata)) and mark.environment == operation.environment
     }
     others = refunded_by_others(
         facts,
@@ -293,11 +291,7 @@ def _insert(
         ],
         ignore_conflicts=True,
     )
-    return (
-        Operation.objects.select_related("payment", "account")
-        .filter(pk=operation_id)
-        .first()
-    )
+    return Operation.objects.select_related("payment", "account").filter(pk=operation_id).first()
 
 
 def _standing_for(
@@ -395,9 +389,7 @@ def _digest(account: Account, wish: RefundInput) -> str:
     return replace(wish, account=account.name).digest()
 
 
-def _record_request(
-    engine: Engine, operation: Operation, wish: RefundInput, asker: Asker
-) -> None:
+def _record_request(engine: Engine, operation: Operation, wish: RefundInput, asker: Asker) -> None:
     """Write down who asked. A tool call or a token that is known already is not written again.
 
     Raises ReusedWithOtherInput when a request that ran at the same time took the tool call or

@@ -45,7 +45,7 @@ from operations.services.settling import (
 
 
 class InProgress(Exception):
-    """A send of this operation is in flight; nothing more was sent. Seconds until it may be over."""
+    """A send is in flight; nothing more was sent. `retry_after_s`: when it may be over."""
 
     def __init__(self, operation_id: UUID, retry_after_s: float) -> None:
         self.operation_id = operation_id
@@ -63,25 +63,17 @@ def send_until_decided(
     give_up_attempt(engine=engine, operation_id=operation_id, actor=SWEEP)
     holder = new_holder()
     call = call or CallBudget.start(engine.budget, engine.clock())
-    attempt = begin_attempt(
-        engine=engine, operation_id=operation_id, holder=holder, call=call
-    )
+    attempt = begin_attempt(engine=engine, operation_id=operation_id, holder=holder, call=call)
     while attempt is not None:
-        attempt = _send_and_follow(
-            engine=engine, attempt=attempt, actor=actor, call=call
-        )
+        attempt = _send_and_follow(engine=engine, attempt=attempt, actor=actor, call=call)
         call = call.spend()
 
 
-def continue_sending(
-    *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
-) -> None:
+def continue_sending(*, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget) -> None:
     """The same, from an attempt that was begun together with its operation."""
     following: Attempt | None = attempt
     while following is not None:
-        following = _send_and_follow(
-            engine=engine, attempt=following, actor=actor, call=call
-        )
+        following = _send_and_follow(engine=engine, attempt=following, actor=actor, call=call)
         call = call.spend()
 
 
@@ -126,9 +118,7 @@ def begin_attempt(
         engine.sleep((at - now).total_seconds())
 
 
-def start_attempt(
-    engine: Engine, operation: Operation, *, holder: str, now: datetime
-) -> Attempt:
+def start_attempt(engine: Engine, operation: Operation, *, holder: str, now: datetime) -> Attempt:
     """Write the attempt and the lease. The caller commits before anything is sent."""
     provider = engine.provider(operation.account)
     first_sent_at = operation.first_sent_at or now
@@ -216,23 +206,15 @@ def finish_attempt(
     _save_answer(attempt, answer, reading, now)
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.attention:
-        raise_attention(
-            operation, reading.attention, learned=learned, now=now, evidence=evidence
-        )
+        raise_attention(operation, reading.attention, learned=learned, now=now, evidence=evidence)
     if operation.status != Status.OPEN:
         # A webhook or a look-up was faster: the answer is evidence beside it.
         if reading.refund is not None:
-            take_refund(
-                operation, reading.refund, learned=learned, now=now, evidence=evidence
-            )
+            take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
         _release(operation, now)
         return None
     step = decide_next(engine, operation, now)
-    if (
-        isinstance(step, Send)
-        and call is not None
-        and call.allows(step.at, engine.budget)
-    ):
+    if isinstance(step, Send) and call is not None and call.allows(step.at, engine.budget):
         operation.change(
             now=now,
             next_send_at=step.at,
@@ -309,11 +291,7 @@ def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | None:
         now = engine.clock()
         if operation.lease_owner != previous.fence:
             return None
-        step = (
-            decide_next(engine, operation, now)
-            if operation.status == Status.OPEN
-            else None
-        )
+        step = decide_next(engine, operation, now) if operation.status == Status.OPEN else None
         if isinstance(step, Send) and operation.is_leased(now):
             return start_attempt(engine, operation, holder=previous.fence, now=now)
         _release(operation, now)
@@ -337,9 +315,7 @@ def _carry_out(
         case HandOver():
             operation.change(now=now, next_check_at=operation.key_window_closes_at)
         case Settle(fact, refund):
-            note, evidence = learned or _rule_spoke(
-                operation, "An earlier answer decides it.", now
-            )
+            note, evidence = learned or _rule_spoke(operation, "An earlier answer decides it.", now)
             if refund is not None:
                 take_refund(operation, refund, learned=note, now=now, evidence=evidence)
                 if operation.status == Status.OPEN:
@@ -377,9 +353,7 @@ def _carry_out(
             assert_never(step)
 
 
-def _rule_spoke(
-    operation: Operation, text: str, now: datetime
-) -> tuple[Learned, Evidence]:
+def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned, Evidence]:
     """Evidence for a decision that rests on the clock or a budget, not on a new answer."""
     learned = Learned(
         source=EvidenceSource.ANSWER,
@@ -391,9 +365,7 @@ def _rule_spoke(
     return learned, write_evidence(operation, learned, now=now)
 
 
-def _postpone(
-    engine: Engine, operation: Operation, at: datetime, now: datetime
-) -> None:
+def _postpone(engine: Engine, operation: Operation, at: datetime, now: datetime) -> None:
     """Leave it open: look first, and send again in the background, later with each attempt."""
     step = min(operation.attempts_made, len(engine.lookup_schedule_s)) - 1
     planned = operation.next_check_at
@@ -416,11 +388,7 @@ def _release(operation: Operation, now: datetime) -> None:
 
 
 def _lease_left_s(operation: Operation, now: datetime) -> float:
-    left = (
-        (operation.lease_expires_at - now).total_seconds()
-        if operation.lease_expires_at
-        else 1
-    )
+    left = (operation.lease_expires_at - now).total_seconds() if operation.lease_expires_at else 1
     return max(1.0, min(left, 5.0))
 
 
@@ -433,14 +401,10 @@ def _keep_late_answer(
 ) -> None:
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.refund is not None:
-        take_refund(
-            operation, reading.refund, learned=learned, now=now, evidence=evidence
-        )
+        take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
 
 
-def _save_answer(
-    attempt: Attempt, answer: Answer, reading: Classification, now: datetime
-) -> None:
+def _save_answer(attempt: Attempt, answer: Answer, reading: Classification, now: datetime) -> None:
     """The one write that an attempt gets after it was sent."""
     attempt.outcome = reading.outcome
     attempt.doubt = reading.doubt
@@ -492,9 +456,7 @@ def answer_in_words(answer: Answer, reading: Classification) -> str:
         case AnswerKind.NOT_SENT:
             return "No connection to the provider was made; nothing was sent."
         case AnswerKind.CONNECTION_LOST:
-            return (
-                f"The connection ended before an answer came. {answer.message}".strip()
-            )
+            return f"The connection ended before an answer came. {answer.message}".strip()
         case AnswerKind.INTERRUPTED:
             return answer.message
         case AnswerKind.UNREADABLE:

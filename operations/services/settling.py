@@ -187,12 +187,8 @@ def take_refund(
 
     def ask_for_a_person(attention: Attention) -> None:
         if attention not in operation.attention:
-            proof = evidence or write_evidence(
-                operation, learned, now=now, refund=refund
-            )
-            raise_attention(
-                operation, attention, learned=learned, now=now, evidence=proof
-            )
+            proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
+            raise_attention(operation, attention, learned=learned, now=now, evidence=proof)
 
     if differences(operation.terms(), refund):
         ask_for_a_person(Attention.MISMATCH)

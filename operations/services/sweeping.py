@@ -71,9 +71,7 @@ def check(*, engine: Engine, operation_id: UUID) -> None:
     if operation.status not in UNRESOLVED or operation.is_leased(engine.clock()):
         return
     finished = operation.attempts.exclude(outcome="").order_by("number")
-    if operation.status != Status.OPEN or in_doubt(
-        [attempt_state(row) for row in finished]
-    ):
+    if operation.status != Status.OPEN or in_doubt([attempt_state(row) for row in finished]):
         look_up(engine=engine, operation_id=operation_id, actor=LOOKUP_JOB)
         operation.refresh_from_db()
     if operation.status != Status.OPEN:
@@ -81,8 +79,6 @@ def check(*, engine: Engine, operation_id: UUID) -> None:
     budget = CallBudget.start(engine.budget, engine.clock())
     once = CallBudget(attempts_left=1, ends_at=budget.ends_at)
     try:
-        send_until_decided(
-            engine=engine, operation_id=operation_id, actor=LOOKUP_JOB, call=once
-        )
+        send_until_decided(engine=engine, operation_id=operation_id, actor=LOOKUP_JOB, call=once)
     except InProgress:
         return

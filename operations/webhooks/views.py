@@ -9,10 +9,8 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from operations.jobs import wake_inbox
-from operations.providers.stripe_events import SignatureRefused, UnreadableEvent
-from operations.services.accounts import UnknownAccount
 from operations.services.engine import default_engine
-from operations.services.ingesting import receive_event
+from operations.services.ingesting import EventAccountUnknown, EventRefused, receive_event
 
 log = structlog.get_logger(__name__)
 
@@ -39,10 +37,10 @@ def stripe_webhook(request: HttpRequest, account: str = "") -> HttpResponse:
             signature=request.headers.get("Stripe-Signature", ""),
             endpoint_account=account,
         )
-    except (SignatureRefused, UnreadableEvent) as error:
+    except EventRefused as error:
         log.warning("webhook_refused", reason=str(error), account=account)
         return _refused(400, str(error))
-    except UnknownAccount:
+    except EventAccountUnknown:
         return _refused(404, "There is no account of this name.")
     except (DatabaseError, InterfaceError):
         log.exception("webhook_not_stored")
