@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 ZERO_DECIMAL = frozenset(
-    "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split()
+    [
+        *("bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga"),
+        *("pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf"),
+    ]
 )
 THREE_DECIMAL = frozenset(["bhd", "jod", "kwd", "omr", "tnd"])
 #: Written with two decimals at Stripe, but only whole units exist: the last two digits are 00.
