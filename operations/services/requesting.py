@@ -143,12 +143,8 @@ def _open_or_join(
 ) -> Attempt | Operation:
     """Read the payment, then open the operation with its first attempt, or join the winner's."""
     provider = engine.provider(account)
-    try:
-        facts = provider.read_payment(payment=wish.payment, account=account.provider_account)
-    except PaymentNotFound:
-        raise InputRefused("payment", "The provider has no such payment.") from None
+    facts, refunds = _read_payment(provider, account, wish)
     _check_payment(engine, wish, facts)
-    refunds = provider.list_refunds(payment=wish.payment, account=account.provider_account)
     operation_id = uuid7(engine.clock())
     parameters = provider.refund_parameters(
         payment=wish.payment,
