@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from operations.domain.exposure import ExposureLimit, ExposureScope
+
 # Stripe keeps an idempotency key for 24 hours at least ("Idempotent requests").
 LONGEST_KEY_WINDOW_S = 86_400
 # Where an attempt goes when neither a key is set nor a sandbox runs: nothing listens on the discard
@@ -53,6 +55,10 @@ class Config:
     lookup_schedule_s: tuple[int, ...]
     second_person_above: Mapping[str, int]
     """Closing by hand above this amount needs a second person, by currency."""
+    exposure_limits: tuple[ExposureLimit, ...]
+    """How much may be unknown before new operations are refused; empty: no limit."""
+    token_retention_s: int
+    """How long a `client_request_token` is remembered after it was given."""
     stripe_api_key: str
     stripe_api_base: str | None
     """None: Stripe's own address."""
@@ -122,6 +128,10 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         repeat_window_s=env.whole("RECONCILE_REPEAT_WINDOW_S", 86_400, least=0, most=30 * 86_400),
         lookup_schedule_s=_lookup_schedule(env),
         second_person_above=_second_person_above(env),
+        exposure_limits=_exposure_limits(env),
+        token_retention_s=env.whole(
+            "RECONCILE_TOKEN_RETENTION_S", 90 * 86_400, least=86_400, most=3_650 * 86_400
+        ),
         stripe_api_key=api_key or SANDBOX_API_KEY,
         stripe_api_base=_api_base(env, api_key=api_key),
         stripe_webhook_secrets=env.listed("STRIPE_WEBHOOK_SECRETS"),
@@ -234,6 +244,22 @@ def _second_person_above(env: Environment) -> Mapping[str, int]:
             )
         limits[currency] = _whole(name, amount, least=0, most=10**12)
     return limits or dict(DEFAULT_SECOND_PERSON_ABOVE)
+
+
+def _exposure_limits(env: Environment) -> tuple[ExposureLimit, ...]:
+    name = "RECONCILE_EXPOSURE_LIMITS"
+    limits: list[ExposureLimit] = []
+    for part in env.listed(name):
+        scope, what, most = [*part.split(":"), "", ""][:3]
+        if scope not in set(ExposureScope) or not re.fullmatch(r"count|[a-z]{3}", what):
+            raise ImproperlyConfigured(
+                f"{name} must be limits such as \"account:count:50,customer:usd:20000\" for account, "
+                f'agent or customer, not "{part}".'
+            )
+        currency = "" if what == "count" else what
+        amount = _whole(name, most, least=1, most=10**12)
+        limits.append(ExposureLimit(ExposureScope(scope), currency, amount))
+    return tuple(limits)
 
 
 def _api_key(env: Environment) -> str:

@@ -34,7 +34,9 @@ class Contract:
 
     `key_window_s` None: nobody states how long a key is remembered.
     `frozen_statuses`: answers that the provider repeats for the key as long as it lives.
+    `pending_statuses`: words of its own for "received, the end comes later".
     `lookup_conclusive_after_s` None: a list that lacks the refund never proves its absence.
+    Rates None: no limit of ours.
     """
 
     provider: str
@@ -45,10 +47,24 @@ class Contract:
     frozen_statuses: frozenset[int]
     find_by: frozenset[FindBy]
     lookup_conclusive_after_s: int | None
-    reads_per_s: float
-    writes_per_s: float
+    reads_per_s: float | None = None
+    writes_per_s: float | None = None
+    pending_statuses: frozenset[str] = frozenset()
 
     @property
     def has_key(self) -> bool:
         """Whether a send can be repeated under a key at all."""
         return self.key_location is not KeyLocation.NONE
+
+    @property
+    def replay_is_safe(self) -> bool:
+        """Whether a send that may have been executed can be repeated without a second effect.
+
+        Only when there is a key, its window is stated, and the first answer is repeated whatever
+        it was: a provider that saves successes alone executes a failed send again.
+        """
+        return (
+            self.has_key
+            and self.key_window_s is not None
+            and self.saved_answers is SavedAnswers.ALL_EXECUTED
+        )

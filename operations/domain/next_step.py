@@ -57,7 +57,12 @@ class HandOver:
     attention: Attention
 
 
-NextStep = Send | Settle | MarkUnknown | HandOver
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Sending is paused: nothing is decided against the operation, and nothing is sent."""
+
+
+NextStep = Send | Settle | MarkUnknown | HandOver | Hold
 
 
 def decide(
@@ -71,22 +76,23 @@ def decide(
     now: datetime,
     jitter: float,
     promised_until: datetime | None = None,
+    paused: bool = False,
 ) -> NextStep:
     """The next step of an open operation. `jitter` is a random number from 0 to 1.
 
     `attempts` are all finished attempts, oldest first. `configuration_blocked`: a person has not
     yet cleared the flag that key, account or mode are wrong. `promised_until` is the end of the
     key's window as it was written down at an earlier send: a longer one that was configured since
-    does not stretch it. Nothing here knows a provider's name.
+    does not stretch it. `paused`: people have stopped sending on this account. Nothing here knows
+    a provider's name.
     """
-    if not attempts:
-        return _first_send(
-            created_at=created_at, contract=contract, policy=policy, now=now
-        )
     said = _what_the_answers_say(attempts)
     if said is not None:
         return said
-    return _send_again(
+    if not attempts:
+        step = _first_send(created_at=created_at, contract=contract, policy=policy, now=now)
+        return Hold() if paused and isinstance(step, Send) else step
+    step = _send_again(
         attempts,
         contract=contract,
         budget=budget,
@@ -96,6 +102,7 @@ def decide(
         jitter=jitter,
         promised_until=promised_until,
     )
+    return Hold() if paused and isinstance(step, Send) else step
 
 
 def in_doubt(attempts: Sequence[AttemptState]) -> bool:
@@ -150,9 +157,12 @@ def _send_again(
         policy=policy,
         promised_until=promised_until,
     )
-    if doubtful and closes_at is None:
-        return MarkUnknown(UnknownReason.KEY_RETENTION_UNCLEAR)
     last = attempts[-1]
+    if doubtful and not contract.replay_is_safe:
+        cut_off = last.reading.doubt is Doubt.INTERRUPTED
+        return MarkUnknown(
+            UnknownReason.INTERRUPTED if cut_off else UnknownReason.KEY_RETENTION_UNCLEAR
+        )
     if len(attempts) >= budget.attempts_per_operation:
         return MarkUnknown(_spent_reason(last.reading.doubt))
     if doubtful and last.should_retry is False:

@@ -8,6 +8,7 @@ from operations.models.operation import Operation, StaleOperation
 from operations.models.payment import Payment
 from operations.models.proposal import Proposal
 from operations.models.provider_refund import ProviderRefund
+from operations.models.rate_bucket import RateBucket
 from operations.models.request import Request, RequestToken
 from operations.models.webhook_event import Handling, WebhookEvent
 
@@ -23,6 +24,7 @@ __all__ = [
     "Payment",
     "Proposal",
     "ProviderRefund",
+    "RateBucket",
     "Request",
     "RequestToken",
     "StaleOperation",

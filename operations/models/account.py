@@ -17,6 +17,9 @@ class Account(models.Model):
     provider_account = models.CharField(max_length=64, blank=True, default="")
     livemode = models.BooleanField()
     created_at = models.DateTimeField(auto_now_add=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_by = models.CharField(max_length=255, blank=True, default="")
+    pause_reason = models.CharField(max_length=500, blank=True, default="")
 
     class Meta:
         constraints = [

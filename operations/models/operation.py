@@ -23,7 +23,7 @@ from operations.domain.statuses import (
     status_changes,
     transition,
 )
-from operations.models.account import Account
+from operations.models.account import Account, ApiKey
 from operations.models.payment import Payment
 from operations.models.triggers import (
     fits_its_payment,
@@ -56,6 +56,13 @@ class Operation(models.Model):
     id = models.UUIDField(primary_key=True)
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="operations")
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="operations")
+    opened_by = models.ForeignKey(
+        ApiKey, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    group = models.UUIDField(null=True, blank=True)
+    reissue_of = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="reissues"
+    )
     kind = models.CharField(max_length=16, default=KIND_REFUND)
     order_id = models.CharField(max_length=255)
     reference = models.CharField(max_length=255, blank=True, default="")
@@ -170,6 +177,16 @@ class Operation(models.Model):
             ),
             # Serves: the question whether a request repeats one that has settled.
             models.Index(fields=["account", "order_id", "reference"], name="operation_identity"),
+            # Serves: how much is unknown, for an account, an agent or a customer.
+            models.Index(
+                fields=["account", "opened_by", "customer_account"],
+                condition=Q(status=Status.UNKNOWN),
+                name="operation_exposure",
+            ),
+            # Serves: the answer about a group.
+            models.Index(
+                fields=["group"], condition=Q(group__isnull=False), name="operation_by_group"
+            ),
             # Serves: the search box.
             models.Index(fields=["order_id"], name="operation_by_order"),
             models.Index(fields=["provider_object_id"], name="operation_by_refund"),
@@ -195,6 +212,9 @@ class Operation(models.Model):
                     "id",
                     "account",
                     "payment",
+                    "opened_by",
+                    "group",
+                    "reissue_of",
                     "kind",
                     "order_id",
                     "reference",

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Never, cast
 
 import requests
@@ -20,6 +21,7 @@ from operations.domain.answers import (
     RefundList,
 )
 from operations.domain.contract import Contract, FindBy, KeyLocation, SavedAnswers
+from operations.domain.refund_state import RefundStatus
 from operations.providers.base import (
     PaymentNotFound,
     ReadFailed,
@@ -54,7 +56,6 @@ _PAGE_SIZE = 100
 class StripeProvider:
     """Refunds at Stripe. Timeouts in seconds; safe to use from several threads."""
 
-    contract = STRIPE_CONTRACT
     endpoint = "/v1/refunds"
 
     def __init__(
@@ -64,7 +65,9 @@ class StripeProvider:
         api_base: str | None,
         connect_timeout_s: float,
         read_timeout_s: float,
+        contract: Contract = STRIPE_CONTRACT,
     ) -> None:
+        self.contract = contract
         self._api_key = api_key
         self._api_base = api_base
         self._timeout = (connect_timeout_s, read_timeout_s)
@@ -94,7 +97,9 @@ class StripeProvider:
             raise ValueError("The idempotency key belongs in the header, not in the parameters.")
         if not idempotency_key or len(idempotency_key) > self.contract.key_max_length:
             raise ValueError("An idempotency key of 1 to 255 characters is needed.")
-        options = _options(account) | {"idempotency_key": idempotency_key}
+        options = _options(account)
+        if self.contract.has_key:
+            options["idempotency_key"] = idempotency_key
         started = time.monotonic()
         try:
             refund = self._client().v1.refunds.create(

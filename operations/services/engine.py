@@ -3,25 +3,23 @@
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, cast
 
 from django.conf import settings
-from django.db import transaction
 
 from operations.domain.budgets import Budget
+from operations.domain.exposure import ExposureLimit
 from operations.domain.key_window import KeyWindowPolicy
 from operations.models import Account
 from operations.providers import Provider, provider_for
+from operations.services.guarding import GuardedProvider, ReadPolicy
 
 #: Look-ups go on for this long after the first one, in days.
 LOOKUPS_END_AFTER_DAYS = 30
-
-
-class ProviderCallInTransaction(RuntimeError):
-    """A provider was about to be called with a transaction open; nothing was sent."""
+#: The most that one call waits for its turn under the account's rate limit, in seconds.
+LONGEST_WAIT_FOR_TOKEN_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +39,20 @@ class Engine:
     repeat_window_s: int
     webhook_secrets: tuple[str, ...]
     open_provider: Callable[[Account], Provider]
+    reads: ReadPolicy = field(default_factory=ReadPolicy)
+    exposure_limits: tuple[ExposureLimit, ...] = ()
+    token_retention_s: int = 90 * 86_400
 
     def provider(self, account: Account) -> Provider:
-        """The provider of an account, refusing every call while a transaction is open."""
-        return cast("Provider", _OutsideTransactions(self.open_provider(account)))
+        """The provider of an account, behind the guards."""
+        return GuardedProvider(
+            inner=self.open_provider(account),
+            holder=account,
+            sleep=self.sleep,
+            jitter=self.jitter,
+            reads=self.reads,
+            longest_wait_s=min(LONGEST_WAIT_FOR_TOKEN_S, self.lease_s - self.budget.send_s),
+        )
 
     def next_lookup_after(self, lookups_made: int) -> timedelta | None:
         """The pause before the next look-up; None when the schedule has ended.
@@ -56,25 +64,6 @@ class Engine:
         if lookups_made < len(self.lookup_schedule_s) + LOOKUPS_END_AFTER_DAYS:
             return timedelta(days=1)
         return None
-
-
-class _OutsideTransactions:
-    """Passes everything on to a provider, but no call while a transaction is open."""
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._provider, name)
-        if not callable(value):
-            return value
-
-        def call(**arguments: Any) -> Any:
-            if transaction.get_connection().in_atomic_block:
-                raise ProviderCallInTransaction(f"{name} was called inside a transaction.")
-            return value(**arguments)
-
-        return call
 
 
 @lru_cache(maxsize=1)
@@ -102,6 +91,8 @@ def default_engine() -> Engine:
         second_person_above=config.second_person_above,
         repeat_window_s=config.repeat_window_s,
         webhook_secrets=config.stripe_webhook_secrets,
+        exposure_limits=config.exposure_limits,
+        token_retention_s=config.token_retention_s,
         open_provider=lambda account: provider_for(
             account.provider,
             api_key=config.stripe_api_key,

@@ -23,6 +23,7 @@ from operations.domain.key_window import window_closes_at
 from operations.domain.next_step import (
     AttemptState,
     HandOver,
+    Hold,
     MarkUnknown,
     NextStep,
     Send,
@@ -31,7 +32,7 @@ from operations.domain.next_step import (
     in_doubt,
 )
 from operations.domain.statuses import Attention, Fact, Status, UnknownReason
-from operations.models import Attempt, Evidence, EvidenceSource, Operation
+from operations.models import Attempt, Evidence, EvidenceSource, Operation, Payment
 from operations.services.actors import SWEEP
 from operations.services.engine import Engine
 from operations.services.settling import (
@@ -42,6 +43,12 @@ from operations.services.settling import (
     take_refund,
     write_evidence,
 )
+
+
+#: How long to wait before looking again whether another send of the payment is over, in seconds.
+_PAYMENT_PAUSE_S = 0.2
+#: How long a paused operation is left alone before it is looked at again, in seconds.
+_HOLD_S = 60
 
 
 class InProgress(Exception):
@@ -92,11 +99,12 @@ def begin_attempt(
 ) -> Attempt | None:
     """Decide, and if the decision is to send, commit the attempt and take the lease.
 
-    Waits for a send that is due later if the call's budget allows. None: nothing to send now.
-    Raises InProgress when somebody else holds the lease.
+    Waits for a send that is due later, and for another send of the same payment, if the call's
+    budget allows. None: nothing to send now. Raises InProgress when somebody else holds the lease.
     """
     while True:
         with transaction.atomic():
+            payment_is_busy = _lock_payment_of(operation_id, engine.clock())
             operation = lock(operation_id)
             now = engine.clock()
             if operation.is_leased(now):
@@ -110,12 +118,28 @@ def begin_attempt(
                 _carry_out(engine, operation, step, learned=None, now=now)
                 return None
             at = max(step.at, operation.next_send_at or step.at)
+            if payment_is_busy:
+                at = max(at, now + timedelta(seconds=_PAYMENT_PAUSE_S * (0.5 + engine.jitter())))
             if not call.allows(at, engine.budget):
                 _postpone(engine, operation, at, now)
                 return None
             if at <= now:
                 return start_attempt(engine, operation, holder=holder, now=now)
         engine.sleep((at - now).total_seconds())
+
+
+def payment_in_flight(payment: Payment, now: datetime) -> bool:
+    """Whether a refund of this payment is being sent. The caller holds the payment's lock."""
+    return payment.operations.filter(lease_expires_at__gt=now).exists()
+
+
+def _lock_payment_of(operation_id: UUID, now: datetime) -> bool:
+    """Lock the payment before its operation, and tell whether another refund of it is being sent."""
+    payment = Payment.objects.select_for_update().filter(operations__pk=operation_id).first()
+    if payment is None:
+        return False
+    busy = payment.operations.exclude(pk=operation_id).filter(lease_expires_at__gt=now)
+    return busy.exists()
 
 
 def start_attempt(engine: Engine, operation: Operation, *, holder: str, now: datetime) -> Attempt:
@@ -262,6 +286,7 @@ def decide_next(engine: Engine, operation: Operation, now: datetime) -> NextStep
         budget=engine.budget,
         policy=engine.key_window,
         configuration_blocked=Attention.CONFIGURATION in operation.attention,
+        paused=operation.account.paused_at is not None,
         now=now,
         jitter=engine.jitter(),
         promised_until=operation.key_window_closes_at,
@@ -312,6 +337,8 @@ def _carry_out(
     match step:
         case Send(at):
             _postpone(engine, operation, at, now)
+        case Hold():
+            operation.change(now=now, next_check_at=now + timedelta(seconds=_HOLD_S))
         case HandOver():
             operation.change(now=now, next_check_at=operation.key_window_closes_at)
         case Settle(fact, refund):
