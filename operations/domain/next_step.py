@@ -80,9 +80,7 @@ def decide(
     does not stretch it. Nothing here knows a provider's name.
     """
     if not attempts:
-        return _first_send(
-            created_at=created_at, contract=contract, policy=policy, now=now
-        )
+        return _first_send(created_at=created_at, contract=contract, policy=policy, now=now)
     said = _what_the_answers_say(attempts)
     if said is not None:
         return said
@@ -106,9 +104,7 @@ def in_doubt(attempts: Sequence[AttemptState]) -> bool:
 def _first_send(
     *, created_at: datetime, contract: Contract, policy: KeyWindowPolicy, now: datetime
 ) -> NextStep:
-    closes_at = window_closes_at(
-        first_send=created_at, contract=contract, policy=policy
-    )
+    closes_at = window_closes_at(first_send=created_at, contract=contract, policy=policy)
     if closes_at is not None and now >= closes_at:
         return MarkUnknown(UnknownReason.DEADLINE_PASSED)
     return Send(now)
