@@ -1,6 +1,6 @@
 """The ways in over HTTP."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from operations.api.routes import api
 from operations.webhooks.views import stripe_webhook
@@ -8,7 +8,6 @@ from operations.webhooks.views import stripe_webhook
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     path("webhooks/stripe/", stripe_webhook, name="stripe-webhook"),
-    path(
-        "webhooks/stripe/<str:account>/", stripe_webhook, name="stripe-webhook-account"
-    ),
+    path("webhooks/stripe/<str:account>/", stripe_webhook, name="stripe-webhook-account"),
+    path("", include("operations.console.urls")),
 ]

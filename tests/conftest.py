@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import django
 import pytest
@@ -117,7 +117,7 @@ def local_stack_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
     """
     from reconcile.local.stack import LocalStack
 
-    started: list[LocalStack] = []
+    started: list[tuple[LocalStack, TextIO]] = []
 
     def start(**env: str) -> LocalStack:
         data_dir = tmp_path_factory.mktemp("stack")
@@ -131,7 +131,7 @@ def local_stack_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
             },
             say=lambda name, line: None if log.closed else print(f"{name} | {line}", file=log),
         )
-        started.append(stack)
+        started.append((stack, log))
         try:
             stack.start()
             stack.wait_ready()
@@ -141,5 +141,6 @@ def local_stack_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
         return stack
 
     yield start
-    for stack in started:
+    for stack, log in started:
         stack.stop(grace_s=5)
+        log.close()

@@ -1,0 +1,1 @@
+"""The console: where people find out what happened to a refund, and decide."""

@@ -66,7 +66,5 @@ class ChainedEntry:
             "previous": self.previous_hash,
             "reason": self.reason,
         }
-        text = json.dumps(
-            fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 #: A pause between two sends of one call is never longer than this, in seconds.
 MAX_BACKOFF_S = 30.0
+_MOST_DOUBLINGS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +19,13 @@ class Budget:
     send_s: float
 
 
-def backoff_s(
-    *, attempts: int, base_s: float, jitter: float, at_least_s: float = 0.0
-) -> float:
+def backoff_s(*, attempts: int, base_s: float, jitter: float, at_least_s: float = 0.0) -> float:
     """Full jitter: a share (`jitter`, 0 to 1) of the doubled base, and no less than asked for.
 
     Source: AWS Architecture Blog, "Exponential Backoff And Jitter".
     """
-    ceiling = min(MAX_BACKOFF_S, base_s * 2.0 ** max(attempts - 1, 0))
+    doublings = min(max(attempts - 1, 0), _MOST_DOUBLINGS)
+    ceiling = min(MAX_BACKOFF_S, base_s * 2.0**doublings)
     return max(at_least_s, ceiling * jitter)
 
 
@@ -46,10 +46,7 @@ class CallBudget:
 
     def allows(self, at: datetime, budget: Budget) -> bool:
         """Whether a send that starts at `at` fits in what is left."""
-        return (
-            self.attempts_left > 0
-            and at + timedelta(seconds=budget.send_s) <= self.ends_at
-        )
+        return self.attempts_left > 0 and at + timedelta(seconds=budget.send_s) <= self.ends_at
 
     def spend(self) -> "CallBudget":
         """The budget after one more send."""

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from operations.domain.answers import Answer, AnswerKind, RefundFacts
 from operations.domain.contract import Contract
-from operations.domain.matching import RefundTerms, differences
+from operations.domain.matching import RefundTerms, differences, names_the_payment
 from operations.domain.statuses import Attention
 
 
@@ -46,9 +46,7 @@ _WRONG_PLACE = frozenset(["resource_missing"])
 _INDETERMINATE = Classification(outcome=Outcome.INDETERMINATE)
 _NOT_EXECUTED = Classification(outcome=Outcome.NOT_EXECUTED)
 _UNREADABLE = Classification(outcome=Outcome.INDETERMINATE, doubt=Doubt.UNREADABLE)
-_CONFIGURATION = Classification(
-    outcome=Outcome.NOT_EXECUTED, attention=Attention.CONFIGURATION
-)
+_CONFIGURATION = Classification(outcome=Outcome.NOT_EXECUTED, attention=Attention.CONFIGURATION)
 _UNSAFE_REFUSAL = Classification(outcome=Outcome.REFUSED, doubt=Doubt.UNSAFE_REFUSAL)
 
 
@@ -69,9 +67,7 @@ def classify(
         case AnswerKind.UNREADABLE:
             return _UNREADABLE
         case AnswerKind.INTERRUPTED:
-            return Classification(
-                outcome=Outcome.INDETERMINATE, doubt=Doubt.INTERRUPTED
-            )
+            return Classification(outcome=Outcome.INDETERMINATE, doubt=Doubt.INTERRUPTED)
         case AnswerKind.RESPONSE:
             return _classify_response(
                 answer,
@@ -102,7 +98,7 @@ def _classify_response(
 
 def _classify_success(answer: Answer, terms: RefundTerms) -> Classification:
     refund = answer.refund
-    if refund is None:
+    if refund is None or not refund.currency:
         return _UNREADABLE
     if differences(terms, refund):
         return Classification(
@@ -110,6 +106,8 @@ def _classify_success(answer: Answer, terms: RefundTerms) -> Classification:
             doubt=Doubt.UNREADABLE,
             attention=Attention.MISMATCH,
         )
+    if not names_the_payment(terms, refund):
+        return _UNREADABLE
     return Classification(outcome=Outcome.ACCEPTED, refund=refund)
 
 

@@ -60,10 +60,7 @@ def absence_is_fresh(
         return False
     if now - absence.looked_at > timedelta(seconds=FRESH_ABSENCE_S):
         return False
-    return (
-        absence.seconds_after_send is None
-        or absence.seconds_after_send >= conclusive_after_s
-    )
+    return absence.seconds_after_send is None or absence.seconds_after_send >= conclusive_after_s
 
 
 def second_person_reasons(

@@ -4,12 +4,13 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 KIND_REFUND = "refund"
 METADATA_OPERATION = "reconcile_operation_id"
 METADATA_ENVIRONMENT = "reconcile_environment"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +46,14 @@ class RefundInput:
             "order_id": self.order_id,
             "reference": self.reference,
         }
-        text = json.dumps(
-            fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def uuid7(now: datetime) -> UUID:
     """A UUID version 7 (RFC 9562): 48 bits of milliseconds since 1970, then random bits."""
-    value = (int(now.timestamp() * 1000) & ((1 << 48) - 1)) << 80
+    milliseconds = (now - _EPOCH) // timedelta(milliseconds=1)
+    value = (milliseconds & ((1 << 48) - 1)) << 80
     value |= secrets.randbits(80)
     value = (value & ~(0xF << 76)) | (0x7 << 76)
     value = (value & ~(0x3 << 62)) | (0x2 << 62)

@@ -86,15 +86,20 @@ def compare(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
         (Field.PAYMENT_INTENT, terms.payment_intent, refund.payment_intent),
         (Field.REFERENCE, terms.operation_id, reference),
     )
-    return tuple(
-        Comparison(name, sent, seen, _verdict(sent, seen)) for name, sent, seen in rows
-    )
+    return tuple(Comparison(name, sent, seen, _verdict(sent, seen)) for name, sent, seen in rows)
 
 
 def differences(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
     """The fields that contradict: a missing one (a charge refund has no intent) does not."""
-    return tuple(
-        row for row in compare(terms, refund) if row.verdict is Verdict.DIFFERENT
+    return tuple(row for row in compare(terms, refund) if row.verdict is Verdict.DIFFERENT)
+
+
+def names_the_payment(terms: RefundTerms, refund: RefundFacts) -> bool:
+    """Whether the refund shows the charge or the payment intent that was asked for."""
+    return any(
+        row.verdict is Verdict.SAME
+        for row in compare(terms, refund)
+        if row.field in (Field.CHARGE, Field.PAYMENT_INTENT)
     )
 
 
@@ -107,9 +112,7 @@ def place_differences(
         (Field.MODE, _mode(terms.livemode), _mode(livemode)),
     )
     return tuple(
-        Comparison(name, sent, seen, Verdict.DIFFERENT)
-        for name, sent, seen in rows
-        if sent != seen
+        Comparison(name, sent, seen, Verdict.DIFFERENT) for name, sent, seen in rows if sent != seen
     )
 
 

@@ -113,9 +113,7 @@ def in_doubt(attempts: Sequence[AttemptState]) -> bool:
 def _first_send(
     *, created_at: datetime, contract: Contract, policy: KeyWindowPolicy, now: datetime
 ) -> NextStep:
-    closes_at = window_closes_at(
-        first_send=created_at, contract=contract, policy=policy
-    )
+    closes_at = window_closes_at(first_send=created_at, contract=contract, policy=policy)
     if closes_at is not None and now >= closes_at:
         return MarkUnknown(UnknownReason.DEADLINE_PASSED)
     return Send(now)

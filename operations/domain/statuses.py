@@ -96,9 +96,7 @@ TRANSITIONS: dict[tuple[Status, Fact], Transition] = {
     (_UNKNOWN, Fact.CLOSED_FAILED): Transition(_FAILED),
     (_SUCCEEDED, Fact.PROVIDER_PENDING): Transition(_SUCCEEDED),
     (_SUCCEEDED, Fact.PROVIDER_SUCCEEDED): Transition(_SUCCEEDED),
-    (_SUCCEEDED, Fact.PROVIDER_FAILED): Transition(
-        _FAILED, Attention.FAILED_AFTER_SUCCESS
-    ),
+    (_SUCCEEDED, Fact.PROVIDER_FAILED): Transition(_FAILED, Attention.FAILED_AFTER_SUCCESS),
     (_FAILED, Fact.PROVIDER_PENDING): Transition(_FAILED, Attention.CONFLICT),
     (_FAILED, Fact.PROVIDER_SUCCEEDED): Transition(_FAILED, Attention.CONFLICT),
     (_FAILED, Fact.PROVIDER_FAILED): Transition(_FAILED),
@@ -115,7 +113,5 @@ def transition(status: Status, fact: Fact) -> Transition:
 
 def status_changes() -> list[tuple[Status, Status]]:
     """Each real change (from, to) of the table, sorted: what the database trigger lets through."""
-    changes = {
-        (start, step.to) for (start, _), step in TRANSITIONS.items() if start != step.to
-    }
+    changes = {(start, step.to) for (start, _), step in TRANSITIONS.items() if start != step.to}
     return sorted(changes)

@@ -23,9 +23,7 @@ class Account(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["name", "livemode"], name="account_name_once_per_mode"
-            ),
+            models.UniqueConstraint(fields=["name", "livemode"], name="account_name_once_per_mode"),
             models.UniqueConstraint(
                 fields=["provider", "provider_account", "livemode"],
                 name="account_once_per_provider_and_mode",

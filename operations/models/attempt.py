@@ -18,9 +18,7 @@ class Attempt(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="attempts"
-    )
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveIntegerField()
     idempotency_key = models.CharField(max_length=255)
     parameters = models.JSONField()
@@ -46,9 +44,7 @@ class Attempt(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["operation", "number"], name="attempt_number_once"
-            ),
+            models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             # One send in flight per operation, whatever the leases say.
             models.UniqueConstraint(
                 fields=["operation"],
@@ -87,11 +83,7 @@ class Attempt(models.Model):
                         body__isnull=True,
                         refund__isnull=True,
                     )
-                    | (
-                        ~Q(outcome="")
-                        & ~Q(answer_kind="")
-                        & Q(finished_at__isnull=False)
-                    )
+                    | (~Q(outcome="") & ~Q(answer_kind="") & Q(finished_at__isnull=False))
                 ),
                 name="attempt_finished_is_whole",
             ),

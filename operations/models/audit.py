@@ -41,9 +41,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["chain", "number"], name="audit_number_once"
-            ),
+            models.UniqueConstraint(fields=["chain", "number"], name="audit_number_once"),
             models.CheckConstraint(
                 condition=Q(actor_kind__in=sorted(ActorKind)),
                 name="audit_actor_known",
@@ -101,9 +99,7 @@ class AuditEntry(models.Model):
         chain = chain_of(operation_id)
         if operation_id is None:
             with connection.cursor() as cursor:
-                cursor.execute(
-                    "SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"]
-                )
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"])
         last = (
             cls.objects.filter(chain=chain)
             .order_by("-number")

@@ -30,9 +30,7 @@ class Evidence(models.Model):
 
     Source: ClassVar[type[EvidenceSource]] = EvidenceSource
 
-    operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="evidence"
-    )
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="evidence")
     source = models.CharField(max_length=16)
     attempt = models.ForeignKey(
         Attempt, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
@@ -68,9 +66,7 @@ class Evidence(models.Model):
         ]
         indexes = [
             # Serves: the timeline of an operation.
-            models.Index(
-                fields=["operation", "recorded_at"], name="evidence_by_operation"
-            ),
+            models.Index(fields=["operation", "recorded_at"], name="evidence_by_operation"),
         ]
         triggers = [fits_its_attempt(), *append_only("evidence")]
 

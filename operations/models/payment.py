@@ -15,9 +15,7 @@ class Payment(models.Model):
     operations when the provider was last read (`read_at`, UTC).
     """
 
-    account = models.ForeignKey(
-        Account, on_delete=models.PROTECT, related_name="payments"
-    )
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="payments")
     charge = models.CharField(max_length=255)
     payment_intent = models.CharField(max_length=255, blank=True, default="")
     currency = models.CharField(max_length=3)
@@ -29,26 +27,18 @@ class Payment(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["account", "charge"], name="payment_once_per_charge"
-            ),
+            models.UniqueConstraint(fields=["account", "charge"], name="payment_once_per_charge"),
             models.CheckConstraint(
-                condition=Q(
-                    captured__gte=0, refunded__gte=0, refunded_by_others__gte=0
-                ),
+                condition=Q(captured__gte=0, refunded__gte=0, refunded_by_others__gte=0),
                 name="payment_amounts_not_negative",
             ),
         ]
         indexes = [
             # Serves: a webhook or a caller that names the payment intent.
-            models.Index(
-                fields=["account", "payment_intent"], name="payment_by_intent"
-            ),
+            models.Index(fields=["account", "payment_intent"], name="payment_by_intent"),
         ]
         triggers = [
-            pgtrigger.ReadOnly(
-                name="payment_frozen", fields=["id", "account", "charge"]
-            ),
+            pgtrigger.ReadOnly(name="payment_frozen", fields=["id", "account", "charge"]),
         ]
 
     def __str__(self) -> str:

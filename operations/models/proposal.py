@@ -25,9 +25,7 @@ class Proposal(models.Model):
     What was proposed is frozen, and so is the row once it is decided.
     """
 
-    operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="proposals"
-    )
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="proposals")
     outcome = models.CharField(max_length=16)
     evidence_kind = models.CharField(max_length=32)
     evidence_reference = models.CharField(max_length=255, blank=True, default="")
@@ -79,8 +77,7 @@ class Proposal(models.Model):
             ),
             # Nobody is his own second person.
             models.CheckConstraint(
-                condition=~Q(state=ProposalState.APPROVED)
-                | ~Q(decided_by=F("proposed_by")),
+                condition=~Q(state=ProposalState.APPROVED) | ~Q(decided_by=F("proposed_by")),
                 name="proposal_two_people",
             ),
         ]

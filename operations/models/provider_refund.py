@@ -15,9 +15,7 @@ class ProviderRefund(models.Model):
     `operation` is the first one that it was proven to belong to, for good.
     """
 
-    account = models.ForeignKey(
-        Account, on_delete=models.PROTECT, related_name="refunds"
-    )
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="refunds")
     operation = models.ForeignKey(
         Operation,
         on_delete=models.PROTECT,
@@ -47,9 +45,7 @@ class ProviderRefund(models.Model):
         ]
         indexes = [
             # Serves: the refunds of one payment, for the till and the comparison.
-            models.Index(
-                fields=["account", "charge"], name="provider_refund_by_charge"
-            ),
+            models.Index(fields=["account", "charge"], name="provider_refund_by_charge"),
         ]
         triggers = [
             pgtrigger.ReadOnly(

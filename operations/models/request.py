@@ -12,12 +12,8 @@ from operations.models.triggers import append_only
 class Request(models.Model):
     """One time that somebody asked. Several requests lead to one operation."""
 
-    operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="requests"
-    )
-    api_key = models.ForeignKey(
-        ApiKey, on_delete=models.PROTECT, null=True, related_name="+"
-    )
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="requests")
+    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, null=True, related_name="+")
     tool_call_id = models.CharField(max_length=255, blank=True, default="")
     agent_run_id = models.CharField(max_length=255, blank=True, default="")
     input_hash = models.CharField(max_length=64)
@@ -35,9 +31,7 @@ class Request(models.Model):
         ]
         indexes = [
             # Serves: the timeline.
-            models.Index(
-                fields=["operation", "received_at"], name="request_by_operation"
-            ),
+            models.Index(fields=["operation", "received_at"], name="request_by_operation"),
             # Serves: the search box.
             models.Index(fields=["tool_call_id"], name="request_by_tool_call"),
             models.Index(fields=["agent_run_id"], name="request_by_run"),
@@ -55,9 +49,7 @@ class RequestToken(models.Model):
     customer_account = models.CharField(max_length=255, blank=True, default="")
     kind = models.CharField(max_length=16, default=KIND_REFUND)
     token = models.CharField(max_length=255)
-    operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="tokens"
-    )
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="tokens")
     created_at = models.DateTimeField()
 
     class Meta:

@@ -66,9 +66,7 @@ class WebhookEvent(models.Model):
                 condition=Q(handling__in=Handling.values),
                 name="webhook_event_handling_known",
             ),
-            models.CheckConstraint(
-                condition=~Q(event_id=""), name="webhook_event_has_an_id"
-            ),
+            models.CheckConstraint(condition=~Q(event_id=""), name="webhook_event_has_an_id"),
             # An event that is done with says what became of it.
             models.CheckConstraint(
                 condition=Q(handled_at__isnull=True) | ~Q(handling=Handling.WAITING),

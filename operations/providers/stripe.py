@@ -109,6 +109,7 @@ class StripeProvider:
         except stripe.StripeError as error:
             answer = answer_of_error(error)
         except Exception as error:
+            # Whatever it was, the bytes may have left.
             answer = Answer(kind=AnswerKind.CONNECTION_LOST, message=first_line(error))
         return _timed(answer, started)
 

@@ -1,31 +1,40 @@
-"""Reading Stripe's objects from plain JSON, of any version, without trusting a single field."""
+"""Reading Stripe's objects from plain JSON, of any version, without trusting a single field.
+
+Nothing here raises, and what comes out can be stored: ids and texts of bounded length, amounts
+and times that a column holds.
+"""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from operations.domain.answers import PaymentFacts, RefundFacts
+from operations.providers.storable import storable_text
+
+_LONGEST_ID = 255
+_LONGEST_TEXT = 500
+_LARGEST_INTEGER = 2**63 - 1
+#: The year 9999, the last that a date holds.
+_LAST_SECOND = 253_402_300_799
 
 
 def refund_facts(body: object) -> RefundFacts | None:
     """A refund, or None when this is no readable refund object (Stripe, "The Refund object")."""
     if not isinstance(body, Mapping) or body.get("object") != "refund":
         return None
-    refund_id, amount = body.get("id"), body.get("amount")
-    if not isinstance(refund_id, str) or not refund_id:
-        return None
-    if isinstance(amount, bool) or not isinstance(amount, int):
+    refund_id, amount = object_id(body), body.get("amount")
+    if not refund_id or not is_amount(amount):
         return None
     return RefundFacts(
         id=refund_id,
-        status=_text(body.get("status")),
+        status=text_of(body.get("status")),
         amount=amount,
-        currency=_text(body.get("currency")).lower(),
+        currency=text_of(body.get("currency")).lower(),
         charge=object_id(body.get("charge")),
         payment_intent=object_id(body.get("payment_intent")),
-        created=_integer(body.get("created")),
+        created=seconds(body.get("created")),
         metadata=_metadata(body.get("metadata")),
-        failure_reason=_text(body.get("failure_reason")),
-        pending_reason=_text(body.get("pending_reason")),
+        failure_reason=text_of(body.get("failure_reason")),
+        pending_reason=text_of(body.get("pending_reason")),
     )
 
 
@@ -41,22 +50,20 @@ def refunds_of_charge(body: Mapping[str, Any]) -> Iterator[RefundFacts]:
             yield refund
 
 
-def payment_facts(
-    *, charge: Mapping[str, Any], intent: Mapping[str, Any] | None
-) -> PaymentFacts:
+def payment_facts(*, charge: Mapping[str, Any], intent: Mapping[str, Any] | None) -> PaymentFacts:
     """A payment out of its charge and, when it was read, its payment intent."""
     source: Mapping[str, Any] = charge or intent or {}
     captured = charge.get("amount_captured")
-    if not isinstance(captured, int):
+    if not is_amount(captured):
         captured = charge.get("amount") if charge.get("captured") is True else None
-    if not isinstance(captured, int) and intent is not None:
+    if not is_amount(captured) and intent is not None:
         captured = intent.get("amount_received")
     return PaymentFacts(
         charge=object_id(charge) or object_id(intent),
         payment_intent=object_id(charge.get("payment_intent")) or object_id(intent),
-        currency=_text(source.get("currency")).lower(),
-        captured=_integer(captured),
-        refunded=_integer(charge.get("amount_refunded")),
+        currency=text_of(source.get("currency")).lower(),
+        captured=integer(captured),
+        refunded=integer(charge.get("amount_refunded")),
         livemode=source.get("livemode") is True,
         disputed=charge.get("disputed") is True,
     )
@@ -66,18 +73,37 @@ def object_id(value: object) -> str:
     """The id, whether it came as text or as an expanded object; "" for none."""
     if isinstance(value, Mapping):
         value = value.get("id")
-    return value if isinstance(value, str) else ""
+    return text_of(value) if isinstance(value, str) and len(value) <= _LONGEST_ID else ""
+
+
+def text_of(value: object) -> str:
+    """The text, cut to 500 characters; "" for anything else."""
+    return storable_text(value)[:_LONGEST_TEXT] if isinstance(value, str) else ""
+
+
+def is_amount(value: object) -> TypeGuard[int]:
+    """Whether this is a whole number from 0 to what a column holds; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return 0 <= value <= _LARGEST_INTEGER
+
+
+def integer(value: object) -> int:
+    """The amount; 0 for anything else."""
+    return value if is_amount(value) else 0
+
+
+def seconds(value: object) -> int:
+    """A time in UTC seconds that a date holds; 0 for anything else."""
+    found = integer(value)
+    return found if found <= _LAST_SECOND else 0
 
 
 def _metadata(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         return {}
-    return {str(name): str(text) for name, text in value.items() if text is not None}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _integer(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return {
+        storable_text(str(name)): storable_text(str(text))
+        for name, text in value.items()
+        if text is not None
+    }

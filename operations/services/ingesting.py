@@ -1,6 +1,5 @@
 """Ingesting: an authentic event is stored and acknowledged; what it means is a job's."""
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +7,7 @@ from django.db import transaction
 from django.db.models import F
 
 from operations.models import WebhookEvent
+from operations.providers.storable import storable
 from operations.providers.stripe_events import (
     SignatureRefused,
     UnreadableEvent,
@@ -39,7 +39,7 @@ def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_accoun
         verify_signature(
             raw=raw, header=signature, secrets=engine.webhook_secrets, now=now.timestamp()
         )
-        body = storable(parse_json(raw))
+        body = _stored(parse_json(raw))
     except (SignatureRefused, UnreadableEvent) as error:
         raise EventRefused(str(error)) from error
     facts = event_facts(body)
@@ -77,31 +77,12 @@ def _named_account(engine: Engine, name: str) -> str:
         raise EventAccountUnknown(name) from None
 
 
-def storable(body: dict[str, Any]) -> dict[str, Any]:
-    """The parsed event as jsonb can hold it; the raw bytes stay the durable copy.
-
-    NUL and broken Unicode become the replacement character, numbers beyond a float become null.
-    Raises UnreadableEvent for a body that is nested too deep.
-    """
+def _stored(body: dict[str, Any]) -> dict[str, Any]:
+    """The parsed event as jsonb can hold it; the raw bytes stay the durable copy."""
     try:
-        return dict(_cleaned(body))
+        return dict(storable(body))
     except RecursionError:
         raise UnreadableEvent("The body is nested too deep.") from None
-
-
-def _cleaned(value: Any) -> Any:
-    match value:
-        case str():
-            whole = value.encode("utf-8", "replace").decode("utf-8")
-            return whole.replace("\x00", "\ufffd")
-        case list():
-            return [_cleaned(item) for item in value]
-        case dict():
-            return {_cleaned(name): _cleaned(item) for name, item in value.items()}
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
 
 
 def _moment(seconds: int) -> datetime | None:

@@ -1,0 +1,37 @@
+"""Answers with a page, or with the part of it that htmx asked for."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+from operations.console.permissions import Act, ConsoleRequest
+from operations.queries.figures import health
+from operations.services.engine import default_engine
+
+
+def answer(
+    request: ConsoleRequest,
+    template: str,
+    context: dict[str, Any],
+    *,
+    part: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render `template`, or only its partial `part` when htmx asks for one."""
+    alone = bool(part and request.htmx and not request.htmx.history_restore_request)
+    shared: dict[str, Any] = {
+        "now": default_engine().clock(),
+        "livemode": settings.RECONCILE.livemode,
+        "may_decide": Act.DECIDE in request.acts,
+        "may_approve": Act.APPROVE in request.acts,
+    }
+    if not alone:
+        shared["health"] = health()
+    name = f"{template}#{part}" if alone else template
+    response = render(request, name, shared | context, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    response.headers["Cache-Control"] = "no-store"
+    return response

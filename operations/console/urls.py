@@ -1,0 +1,42 @@
+"""The console's addresses. Every fragment is a full page under its own address too."""
+
+from django.urls import URLPattern, URLResolver, path
+
+from operations.console.views import closing, operation, queue
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", queue.queue, name="queue"),
+    path("search/", queue.search, name="search"),
+    path("health-strip/", queue.health_strip, name="health-strip"),
+    path("operations/<uuid:operation_id>/", operation.operation, name="operation"),
+    path(
+        "operations/<uuid:operation_id>/timeline/",
+        operation.operation,
+        {"tab": "timeline"},
+        name="operation-timeline",
+    ),
+    path(
+        "operations/<uuid:operation_id>/audit/",
+        operation.operation,
+        {"tab": "audit"},
+        name="operation-audit",
+    ),
+    path("operations/<uuid:operation_id>/look-up/", operation.look_up, name="look-up"),
+    path(
+        "operations/<uuid:operation_id>/clear-attention/",
+        closing.clear_attention,
+        name="clear-attention",
+    ),
+    path("operations/<uuid:operation_id>/close/", closing.close, name="close"),
+    path("operations/<uuid:operation_id>/receipt/", closing.receipt, name="receipt"),
+    path(
+        "operations/<uuid:operation_id>/proposals/<int:proposal_id>/approve/",
+        closing.approve,
+        name="approve",
+    ),
+    path(
+        "operations/<uuid:operation_id>/proposals/<int:proposal_id>/reject/",
+        closing.reject,
+        name="reject",
+    ),
+]

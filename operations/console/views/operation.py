@@ -1,0 +1,70 @@
+"""The page of one operation, and looking it up again."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from operations.console.pages import answer
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.presenting import operation_context
+from operations.queries.dossier import Dossier, read_dossier
+from operations.services import looking_up
+from operations.services.engine import default_engine
+from operations.services.looking_up import LookupResult
+
+
+@require_GET
+@allows(Act.READ)
+def operation(
+    request: ConsoleRequest, operation_id: UUID, tab: str = "timeline"
+) -> HttpResponse:
+    """What we know, what to do next, and the history, as timeline or as audit trail."""
+    context = context_of(request, dossier_or_404(operation_id), tab=tab)
+    return answer(request, "operations/operation.html", context, part="history")
+
+
+@require_POST
+@allows(Act.DECIDE)
+def look_up(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
+    """Read the payment's refunds at the provider now. It moves no money."""
+    dossier_or_404(operation_id)
+    result = looking_up.look_up(
+        engine=default_engine(), operation_id=operation_id, actor=actor_of(request)
+    )
+    if not request.htmx:
+        return redirect("operation", operation_id)
+    context = context_of(request, dossier_or_404(operation_id)) | {"said": _said(result)}
+    return answer(request, "operations/operation.html", context, part="whole")
+
+
+def dossier_or_404(operation_id: UUID) -> Dossier:
+    """The operation with all that belongs to it. Raises Http404."""
+    dossier = read_dossier(operation_id)
+    if dossier is None:
+        raise Http404
+    return dossier
+
+
+def context_of(
+    request: ConsoleRequest, dossier: Dossier, *, tab: str = "timeline"
+) -> dict[str, Any]:
+    """What the operation's page shows to this person."""
+    return operation_context(
+        dossier, engine=default_engine(), actor_id=str(request.user.pk), tab=tab
+    )
+
+
+def _said(result: LookupResult) -> str:
+    match result:
+        case LookupResult.FOUND:
+            return _("A refund with our reference is on the payment.")
+        case LookupResult.ABSENT:
+            return _("No refund with our reference was found.")
+        case LookupResult.INCOMPLETE:
+            return _("The refunds could not be read to the end.")
+        case LookupResult.UNREADABLE:
+            return _("The provider could not be read. Nothing has changed.")

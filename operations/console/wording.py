@@ -1,0 +1,170 @@
+"""The words that the console has for statuses, reasons, flags and kinds, each with its icon."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
+from operations.domain.matching import Field, Verdict
+from operations.domain.statuses import Attention, Status, UnknownReason
+
+#: A key window this close to its end, in seconds, is shown as urgent.
+SOON_S = 300
+
+STATUS: dict[str, Promise] = {
+    Status.OPEN: gettext_lazy("Open"),
+    Status.PROCESSING: gettext_lazy("Processing"),
+    Status.UNKNOWN: gettext_lazy("Unknown"),
+    Status.SUCCEEDED: gettext_lazy("Succeeded"),
+    Status.FAILED: gettext_lazy("Failed"),
+}
+REASON: dict[str, Promise] = {
+    UnknownReason.SERVER_ERROR: gettext_lazy("Provider answered 500"),
+    UnknownReason.BUDGET_SPENT: gettext_lazy("Attempt budget used up"),
+    UnknownReason.DEADLINE_PASSED: gettext_lazy("Deadline passed"),
+    UnknownReason.KEY_WINDOW_CLOSED: gettext_lazy("Key window closed"),
+    UnknownReason.KEY_RETENTION_UNCLEAR: gettext_lazy("Retention unclear"),
+    UnknownReason.INTERRUPTED: gettext_lazy("Interrupted while sending"),
+    UnknownReason.UNSAFE_REFUSAL: gettext_lazy("Refusal says nothing"),
+    UnknownReason.UNREADABLE_ANSWER: gettext_lazy("Unreadable answer"),
+}
+ATTENTION: dict[str, Promise] = {
+    Attention.CONFLICT: gettext_lazy("Conflict"),
+    Attention.DUPLICATE_REFUND: gettext_lazy("Duplicate refund"),
+    Attention.MISMATCH: gettext_lazy("Mismatch"),
+    Attention.FAILED_AFTER_SUCCESS: gettext_lazy("Failed after success"),
+    Attention.DISPUTED: gettext_lazy("Disputed"),
+    Attention.CONFIGURATION: gettext_lazy("Configuration"),
+}
+ATTENTION_ICON: dict[str, str] = {
+    Attention.CONFLICT: "conflict",
+    Attention.DUPLICATE_REFUND: "duplicate",
+    Attention.MISMATCH: "mismatch",
+    Attention.FAILED_AFTER_SUCCESS: "reversed",
+    Attention.DISPUTED: "disputed",
+    Attention.CONFIGURATION: "lock",
+}
+OUTCOME: dict[str, Promise] = {
+    ClosingOutcome.SUCCEEDED: gettext_lazy("Succeeded"),
+    ClosingOutcome.FAILED: gettext_lazy("Failed"),
+}
+EVIDENCE: dict[str, Promise] = {
+    EvidenceKind.PROVIDER_REFUND: gettext_lazy("Refund seen by its id"),
+    EvidenceKind.DASHBOARD: gettext_lazy("Seen in the provider's dashboard"),
+    EvidenceKind.PROVIDER_SUPPORT: gettext_lazy("The provider's support answered"),
+    EvidenceKind.BANK_STATEMENT: gettext_lazy("Bank or card statement"),
+    EvidenceKind.ABSENT_IN_LOOKUP: gettext_lazy("Absent: look-ups found no refund"),
+}
+SECOND_PERSON: dict[str, Promise] = {
+    SecondPersonReason.AMOUNT: gettext_lazy("the amount is above the limit for one person"),
+    SecondPersonReason.NO_FRESH_ABSENCE: gettext_lazy(
+        "no complete look-up of the last 15 minutes shows that the refund is absent"
+    ),
+    SecondPersonReason.CONTRADICTION: gettext_lazy("something contradicts this outcome"),
+}
+FIELD: dict[str, Promise] = {
+    Field.AMOUNT: gettext_lazy("Amount"),
+    Field.CURRENCY: gettext_lazy("Currency"),
+    Field.CHARGE: gettext_lazy("Charge"),
+    Field.PAYMENT_INTENT: gettext_lazy("Payment"),
+    Field.REFERENCE: gettext_lazy("Reference"),
+    Field.ACCOUNT: gettext_lazy("Account"),
+    Field.MODE: gettext_lazy("Mode"),
+}
+
+
+class Verdicted(NamedTuple):
+    """How a comparison's result is shown."""
+
+    word: Promise
+    tone: str
+    icon: str
+
+
+VERDICT: dict[str, Verdicted] = {
+    Verdict.SAME: Verdicted(gettext_lazy("Match"), "good", "check"),
+    Verdict.DIFFERENT: Verdicted(gettext_lazy("Differs"), "bad", "mismatch"),
+    Verdict.MISSING: Verdicted(gettext_lazy("Missing"), "muted", "missing"),
+}
+ACTION: dict[str, Promise] = {
+    "opened": gettext_lazy("opened this operation"),
+    "send_refused": gettext_lazy("recorded that the send was refused"),
+    "left_undecided": gettext_lazy("marked it unknown"),
+    "provider_pending": gettext_lazy("recorded it as processing"),
+    "provider_succeeded": gettext_lazy("recorded that it succeeded"),
+    "provider_failed": gettext_lazy("recorded that it failed"),
+    "closed_succeeded": gettext_lazy("closed it as succeeded"),
+    "closed_failed": gettext_lazy("closed it as failed"),
+    "attention_raised": gettext_lazy("raised a flag"),
+    "attention_cleared": gettext_lazy("cleared a flag"),
+    "proposed": gettext_lazy("proposed a closing"),
+    "proposal_rejected": gettext_lazy("disagreed with the proposal"),
+}
+CLOSED_AS: dict[str, Promise] = {
+    "closed_succeeded": gettext_lazy("Closed as succeeded."),
+    "closed_failed": gettext_lazy("Closed as failed."),
+}
+SOURCE: dict[str, Promise] = {
+    "answer": gettext_lazy("Answer"),
+    "webhook": gettext_lazy("Webhook"),
+    "lookup": gettext_lazy("Look-up"),
+    "report_row": gettext_lazy("Report"),
+    "statement": gettext_lazy("Statement"),
+}
+ADVICE_ICON: dict[str, str] = {
+    "look_up": "search",
+    "second_person": "people",
+    "review_refunds": "people",
+    "compare": "compare",
+    "close_failed": "failed",
+    "check_account": "lock",
+    "tell_customer": "message",
+    "wait": "pause",
+    "nothing": "check",
+}
+
+
+class KeyWindow(NamedTuple):
+    """The key window at one moment. `state` is open, soon, closed or none."""
+
+    state: str
+    text: str
+    icon: str
+
+
+def key_window(closes_at: datetime | None, *, started: bool, now: datetime) -> KeyWindow:
+    """How long the key can still be relied on, in words."""
+    if closes_at is None:
+        text = _("Not stated") if started else _("Not started")
+        return KeyWindow("none", text, "missing")
+    left = int((closes_at - now).total_seconds())
+    if left <= 0:
+        return KeyWindow("closed", _("Closed"), "lock")
+    if left < 3_600:
+        state, icon = ("soon", "hourglass") if left < SOON_S else ("open", "clock")
+        text = _("Closes in {time}").format(time=f"{left // 60:02}:{left % 60:02}")
+        return KeyWindow(state, text, icon)
+    return KeyWindow("open", _("{time} left").format(time=duration(closes_at - now)), "clock")
+
+
+def duration(span: timedelta) -> str:
+    """`50 s`, `12 m`, `3 h 12 m`, `2 d 18 h`: the two largest units, never negative."""
+    seconds = max(0, int(span.total_seconds()))
+    days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes:02} m"
+    return f"{minutes} m" if minutes else f"{seconds} s"
+
+
+def clock(at: datetime, now: datetime) -> str:
+    """The time of day in UTC, with the date when it is not today."""
+    if at.date() == now.date():
+        return f"{at:%H:%M:%S}"
+    if at.year == now.year:
+        return f"{at.day} {_(at.strftime('%b'))}, {at:%H:%M:%S}"
+    return f"{at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,122 @@
+"""What a person might do next, and what a customer can be told. The default is harmless."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
+
+from operations.domain.money import Money
+from operations.domain.sentences import Outside, Sentence, say
+from operations.domain.statuses import Attention, Status
+
+
+class Step(StrEnum):
+    """A next step. Only looking up is ever offered as the one prominent button."""
+
+    LOOK_UP = "look_up"
+    SECOND_PERSON = "second_person"
+    REVIEW_REFUNDS = "review_refunds"
+    COMPARE = "compare"
+    CLOSE_FAILED = "close_failed"
+    CHECK_ACCOUNT = "check_account"
+    TELL_CUSTOMER = "tell_customer"
+    WAIT = "wait"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What the advice rests on. `last_lookup` is the result of the newest look-up, "" for none."""
+
+    status: Status
+    attention: frozenset[Attention]
+    proposal_waits: bool
+    window_closed: bool
+    last_lookup: str
+    lookups_made: int
+    next_check_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A step, what it is called, and why."""
+
+    step: Step
+    label: str
+    why: Sentence
+
+
+def advise(situation: Situation) -> Advice:
+    """The step that fits the situation."""
+    if situation.proposal_waits:
+        return Advice(Step.SECOND_PERSON, "A second person decides", say("A proposal is waiting."))
+    flagged = _for_attention(situation.attention)
+    if flagged is not None:
+        return flagged
+    match situation.status:
+        case Status.UNKNOWN:
+            return _for_unknown(situation)
+        case Status.OPEN | Status.PROCESSING:
+            return Advice(Step.WAIT, "Wait", _next_check(situation))
+        case Status.SUCCEEDED | Status.FAILED:
+            return Advice(Step.NOTHING, "Nothing to do", say("It is settled."))
+        case _:
+            assert_never(situation.status)
+
+
+def _for_attention(attention: frozenset[Attention]) -> Advice | None:
+    if Attention.DUPLICATE_REFUND in attention:
+        return Advice(Step.REVIEW_REFUNDS, "Review both refunds", say("Two refunds on one payment"))
+    if Attention.CONFLICT in attention:
+        return Advice(Step.REVIEW_REFUNDS, "Review the conflict", say("Two sources disagree"))
+    if Attention.MISMATCH in attention:
+        return Advice(Step.COMPARE, "Compare the refund", say("It differs from what we sent"))
+    if Attention.FAILED_AFTER_SUCCESS in attention:
+        return Advice(Step.TELL_CUSTOMER, "Tell the customer", say("The money came back"))
+    if Attention.CONFIGURATION in attention:
+        return Advice(Step.CHECK_ACCOUNT, "Check key and account", say("Nothing was executed"))
+    if Attention.DISPUTED in attention:
+        return Advice(Step.LOOK_UP, "Look up again", say("The dispute may return the money"))
+    return None
+
+
+def _for_unknown(situation: Situation) -> Advice:
+    if situation.window_closed and situation.last_lookup == "absent" and situation.lookups_made > 1:
+        return Advice(
+            Step.CLOSE_FAILED,
+            "Close as failed",
+            say("Absent in the last of {count} look-ups", count=situation.lookups_made),
+        )
+    return Advice(Step.LOOK_UP, "Look up again", _next_check(situation))
+
+
+def _next_check(situation: Situation) -> Sentence:
+    if situation.next_check_at is None:
+        return say("No automatic look-up is planned")
+    return say("Next automatic look-up at {at}", at=situation.next_check_at)
+
+
+def customer_message(*, status: Status, attention: bool, money: Money, order_id: str) -> Sentence:
+    """What a customer can be told now. It promises nothing that is not known."""
+    values = {"money": money, "order": Outside(order_id)}
+    if attention or status in (Status.OPEN, Status.UNKNOWN):
+        text = (
+            "We have asked for your {money} refund for order {order}. Our payment provider has "
+            "not confirmed it yet, so we are checking. You do not need to do anything."
+        )
+    elif status is Status.PROCESSING:
+        text = (
+            "Your {money} refund for order {order} is with our payment provider. "
+            "We will write again when it is done."
+        )
+    elif status is Status.SUCCEEDED:
+        text = (
+            "Your {money} refund for order {order} is on its way. Depending on your bank it "
+            "can take some days until you see it."
+        )
+    else:
+        text = (
+            "Your {money} refund for order {order} did not go through. "
+            "We are looking into it and will write again."
+        )
+    return Sentence(text, values)

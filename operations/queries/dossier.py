@@ -1,0 +1,253 @@
+"""Everything about one operation, read once, and the facts that explanations are made from."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from operations.domain.advice import Situation
+from operations.domain.answers import AnswerKind, RefundFacts
+from operations.domain.classify import Doubt, Outcome
+from operations.domain.known import Known, LookedUp, Sent, Stated, Told
+from operations.domain.matching import Comparison, compare
+from operations.domain.statuses import Attention, Status, UnknownReason
+from operations.models import (
+    Attempt,
+    AuditEntry,
+    Evidence,
+    EvidenceSource,
+    Operation,
+    Proposal,
+    ProviderRefund,
+    Request,
+    WebhookEvent,
+)
+from operations.models.proposal import ProposalState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dossier:
+    """One operation with all that belongs to it, each list oldest first.
+
+    `refunds` are all refunds seen on the payment, ours or not; `siblings` the other operations
+    on it.
+    """
+
+    operation: Operation
+    requests: list[Request]
+    attempts: list[Attempt]
+    evidence: list[Evidence]
+    events: list[WebhookEvent]
+    audit: list[AuditEntry]
+    refunds: list[ProviderRefund]
+    siblings: list[Operation]
+    proposals: list[Proposal]
+
+    @property
+    def waiting(self) -> Proposal | None:
+        """The proposal that waits for a second person."""
+        return next((row for row in self.proposals if row.state == ProposalState.WAITING), None)
+
+    @property
+    def lookups(self) -> list[Evidence]:
+        """The look-ups, numbered by their place."""
+        return [row for row in self.evidence if row.source == EvidenceSource.LOOKUP]
+
+    @property
+    def statements(self) -> list[Evidence]:
+        """What people found."""
+        return [row for row in self.evidence if row.source == EvidenceSource.STATEMENT]
+
+    @property
+    def status_since(self) -> datetime:
+        """When the operation took the status that it has now."""
+        since = self.operation.created_at
+        for entry in self.audit:
+            if entry.before.get("status") != entry.after.get("status"):
+                since = entry.at
+        return since
+
+    @property
+    def seen(self) -> str:
+        """What a page made from this shows, to tell later what is new since."""
+        audit = self.audit[-1].number if self.audit else 0
+        return f"{audit}.{max((row.pk for row in self.evidence), default=0)}"
+
+
+def read_dossier(operation_id: UUID) -> Dossier | None:
+    """Read an operation with all that belongs to it, or None when there is none."""
+    operation = (
+        Operation.objects.select_related("account", "payment").filter(pk=operation_id).first()
+    )
+    if operation is None:
+        return None
+    return Dossier(
+        operation=operation,
+        requests=list(
+            operation.requests.select_related("api_key").order_by("received_at", "pk")
+        ),
+        attempts=list(operation.attempts.order_by("number")),
+        evidence=list(
+            operation.evidence.select_related("event").order_by("recorded_at", "pk")
+        ),
+        events=list(operation.events.defer("raw").order_by("received_at", "pk")),
+        audit=list(AuditEntry.objects.filter(operation_id=operation.pk).order_by("number")),
+        refunds=list(
+            ProviderRefund.objects.filter(
+                account=operation.account, charge=operation.payment.charge
+            ).order_by("provider_created_at", "pk")
+        ),
+        siblings=list(
+            Operation.objects.filter(payment=operation.payment)
+            .exclude(pk=operation.pk)
+            .order_by("created_at", "pk")
+        ),
+        proposals=list(operation.proposals.order_by("proposed_at", "pk")),
+    )
+
+
+def provider_label(name: str) -> str:
+    """A provider's name as people write it."""
+    return name.capitalize()
+
+
+def known_facts(dossier: Dossier, now: datetime) -> Known:
+    """What the sentences about this operation are made from."""
+    operation = dossier.operation
+    return Known(
+        provider=provider_label(operation.account.provider),
+        money=operation.money,
+        status=Status(operation.status),
+        now=now,
+        unknown_reason=UnknownReason(operation.unknown_reason)
+        if operation.unknown_reason
+        else None,
+        attention=flags(operation),
+        provider_object_id=operation.provider_object_id,
+        failure_message=operation.failure_message,
+        key_window_closes_at=operation.key_window_closes_at,
+        sends=[_sent(row) for row in dossier.attempts],
+        lookups=[_looked(number, row) for number, row in enumerate(dossier.lookups, 1)],
+        events=[
+            Told(
+                at=row.recorded_at,
+                refund_id=row.provider_object_id,
+                refund_status=row.provider_status,
+                anchor=f"event-{row.event_id}" if row.event_id else f"evidence-{row.pk}",
+            )
+            for row in dossier.evidence
+            if row.source == EvidenceSource.WEBHOOK and row.provider_object_id
+        ],
+        statements=[
+            Stated(at=row.recorded_at, by=row.actor_name, anchor=f"evidence-{row.pk}")
+            for row in dossier.statements
+        ],
+    )
+
+
+def situation(dossier: Dossier, now: datetime) -> Situation:
+    """What the advice about this operation rests on."""
+    operation = dossier.operation
+    lookups = dossier.lookups
+    return Situation(
+        status=Status(operation.status),
+        attention=flags(operation),
+        proposal_waits=dossier.waiting is not None,
+        window_closed=window_is_closed(operation, now),
+        last_lookup=str(lookups[-1].facts.get("result", "")) if lookups else "",
+        lookups_made=operation.lookups_made,
+        next_check_at=operation.next_check_at,
+    )
+
+
+def flags(operation: Operation) -> frozenset[Attention]:
+    """The flags that are set."""
+    return frozenset(Attention(flag) for flag in operation.attention)
+
+
+def window_is_closed(operation: Operation, now: datetime) -> bool:
+    """Whether the key can't be relied on any more."""
+    closes = operation.key_window_closes_at
+    return closes is not None and closes <= now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """A refund held against what was sent. `proven`: it is this operation's own.
+
+    `belongs_to` is another operation that has proven it to be its own.
+    """
+
+    refund: ProviderRefund
+    rows: tuple[Comparison, ...]
+    proven: bool
+    belongs_to: UUID | None
+
+
+def nearest_match(dossier: Dossier) -> Match | None:
+    """The operation's own refund, or else the one that comes nearest, or None."""
+    operation = dossier.operation
+    if not dossier.refunds:
+        return None
+
+    def distance(row: ProviderRefund) -> tuple[bool, bool, bool, float]:
+        created = row.provider_created_at or row.first_seen_at
+        return (
+            not _is_own(operation, row),
+            row.operation_id is not None,
+            (row.amount, row.currency) != (operation.amount, operation.currency),
+            abs((created - (operation.first_sent_at or operation.created_at)).total_seconds()),
+        )
+
+    nearest = min(dossier.refunds, key=distance)
+    own = _is_own(operation, nearest)
+    return Match(
+        refund=nearest,
+        rows=compare(operation.terms(), _facts_of(nearest)),
+        proven=own,
+        belongs_to=None if own else nearest.operation_id,
+    )
+
+
+def _is_own(operation: Operation, row: ProviderRefund) -> bool:
+    return (
+        row.provider_object_id == operation.provider_object_id
+        or row.operation_id == operation.pk
+    )
+
+
+def _facts_of(row: ProviderRefund) -> RefundFacts:
+    created = row.provider_created_at
+    return RefundFacts(
+        id=row.provider_object_id,
+        status=row.status,
+        amount=row.amount,
+        currency=row.currency,
+        charge=row.charge,
+        payment_intent=row.payment_intent,
+        created=int(created.timestamp()) if created else 0,
+        metadata=row.metadata,
+    )
+
+
+def _sent(row: Attempt) -> Sent:
+    refund: Any = row.refund or {}
+    return Sent(
+        number=row.number,
+        at=row.started_at,
+        outcome=Outcome(row.outcome) if row.outcome else None,
+        doubt=Doubt(row.doubt),
+        kind=AnswerKind(row.answer_kind) if row.answer_kind else None,
+        http_status=row.http_status,
+        refund_id=str(refund.get("id", "")),
+    )
+
+
+def _looked(number: int, row: Evidence) -> LookedUp:
+    return LookedUp(
+        number=number,
+        at=row.observed_at,
+        result=str(row.facts.get("result", "")),
+        refund_id=row.provider_object_id,
+        others=int(row.facts.get("refunds_seen_count") or 0),
+    )

@@ -1,0 +1,103 @@
+"""Figures: the money of a payment, and how the system is doing."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from operations.domain.money import Money
+from operations.domain.refund_state import counts_as_refunded
+from operations.domain.statuses import Status
+from operations.queries.dossier import Dossier
+
+#: Counts stop here; the page shows "1,000+".
+COUNT_CAP = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaymentMoney:
+    """What is known of a payment's money. Amounts in its Stripe unit.
+
+    Refunded so far is somewhere from `refunded` to `refunded + exposure`: the exposure is what
+    operations with an unknown end may have moved.
+    """
+
+    currency: str
+    captured: int
+    refunded: int
+    known_to_us: int
+    exposure: int
+    read_at: datetime
+
+    def money(self, amount: int) -> Money:
+        """An amount with the payment's currency."""
+        return Money(amount, self.currency)
+
+    @property
+    def at_most(self) -> int:
+        """The upper end of the interval, never more than was captured."""
+        return max(self.refunded, min(self.captured, self.refunded + self.exposure))
+
+    @property
+    def untouched(self) -> int:
+        """What was surely not refunded."""
+        return max(0, self.captured - self.at_most)
+
+    def share(self, amount: int) -> str:
+        """A part of what was captured, in per cent with one decimal, as an SVG length."""
+        return f"{100 * amount / self.captured if self.captured else 0:.1f}%"
+
+
+def payment_money(dossier: Dossier) -> PaymentMoney:
+    """The money of the operation's payment, from the newest reading there is."""
+    payment = dossier.operation.payment
+    refunded, read_at = payment.refunded, payment.read_at
+    for row in dossier.lookups:
+        total = row.facts.get("provider_total")
+        if isinstance(total, int) and row.observed_at > read_at:
+            refunded, read_at = total, row.observed_at
+    seen = [row for row in dossier.refunds if counts_as_refunded(row.status)]
+    known = sum(row.amount for row in seen)
+    settled_by_refund = {row.operation_id for row in seen if row.operation_id}
+    doubtful = [
+        row
+        for row in [dossier.operation, *dossier.siblings]
+        if row.status in (Status.OPEN, Status.UNKNOWN)
+        and row.attempts_made
+        and row.pk not in settled_by_refund
+    ]
+    return PaymentMoney(
+        currency=payment.currency,
+        captured=payment.captured,
+        refunded=max(refunded, known),
+        known_to_us=known,
+        exposure=sum(row.amount for row in doubtful),
+        read_at=read_at,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """What the strip shows. `unknown` stops at one more than the cap."""
+
+    webhook_at: datetime | None
+    unknown: int
+    oldest_since: datetime | None
+
+
+_HEALTH_SQL = """
+SELECT
+    (SELECT last_received_at FROM operations_webhookevent
+        ORDER BY last_received_at DESC LIMIT 1),
+    (SELECT count(*) FROM (
+        SELECT 1 FROM operations_operation WHERE status = 'unknown' LIMIT %(most)s) AS capped),
+    (SELECT min(needs_person_since) FROM operations_operation WHERE status = 'unknown')
+"""
+
+
+def health() -> Health:
+    """One query, whatever the size."""
+    with connection.cursor() as cursor:
+        cursor.execute(_HEALTH_SQL, {"most": COUNT_CAP + 1})
+        webhook_at, unknown, oldest_since = cursor.fetchone()
+    return Health(webhook_at=webhook_at, unknown=unknown, oldest_since=oldest_since)

@@ -1,0 +1,157 @@
+"""How values are shown: money, times, ids, sentences. Everything from outside is isolated."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from babel.numbers import format_currency
+from django import template
+from django.template.context import Context
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext, to_locale
+
+from operations.console import wording
+from operations.domain.money import Money
+from operations.domain.sentences import Outside, Sentence, Value
+from operations.models import Operation
+
+register = template.Library()
+
+
+@register.filter
+def money(value: Money) -> str:
+    """An amount as the reader's language writes it, with the digits that Stripe counts."""
+    return format_currency(
+        value.major(),
+        value.currency.upper(),
+        locale=to_locale(get_language() or "en"),
+        decimal_quantization=False,
+    )
+
+
+@register.filter
+def short_id(value: object) -> str:
+    """An id that fits into a line: its start and its end."""
+    text = str(value)
+    return text if len(text) <= 13 else f"{text[:8]}…{text[-4:]}"
+
+
+@register.filter
+def raw_json(value: Any) -> str:
+    """JSON as people read it."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False)
+
+
+@register.filter
+def initials(name: str) -> str:
+    """Up to two letters for an avatar."""
+    return "".join(part[0] for part in name.split()[:2]).upper()
+
+
+@register.simple_tag
+def outside(value: object) -> SafeString:
+    """Text from outside: escaped, and its writing direction kept to itself."""
+    return format_html('<bdi dir="auto">{}</bdi>', value)
+
+
+@register.simple_tag
+def icon(name: str, size: str = "") -> SafeString:
+    """One icon of the sprite."""
+    return format_html(
+        '<svg class="icon{}" aria-hidden="true"><use href="#i-{}"/></svg>',
+        f" icon--{size}" if size else "",
+        name,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def moment(context: Context, at: datetime, exact: str = "") -> SafeString:
+    """A time in UTC; with the date when it is not today."""
+    return _moment(at, context["now"], exact=bool(exact))
+
+
+@register.simple_tag(takes_context=True)
+def ago(context: Context, since: datetime) -> SafeString:
+    """How long it has been."""
+    span = context["now"] - since
+    seconds = max(0, int(span.total_seconds()))
+    return format_html('<time datetime="PT{}S">{}</time>', seconds, wording.duration(span))
+
+
+@register.simple_tag(takes_context=True)
+def say(context: Context, sentence: Sentence | str) -> SafeString:
+    """A sentence in the reader's language, its values shown in their own way."""
+    if isinstance(sentence, str):
+        return format_html("{}", gettext(sentence))
+    values = {name: _value(value, context["now"]) for name, value in sentence.values.items()}
+    return format_html(gettext(sentence.text), **values) if values else say(context, sentence.text)
+
+
+@register.simple_tag
+def pill(status: str, size: str = "") -> SafeString:
+    """The recorded status: icon and word, colour only beside them."""
+    return format_html(
+        '<span class="pill pill--{}{}">{}{}</span>',
+        status,
+        f" pill--{size}" if size else "",
+        icon(status),
+        wording.STATUS[status],
+    )
+
+
+@register.simple_tag
+def flag(attention: str) -> SafeString:
+    """A flag that asks for a person."""
+    return format_html(
+        '<span class="flag">{}{}</span>',
+        icon(wording.ATTENTION_ICON[attention], "sm"),
+        wording.ATTENTION[attention],
+    )
+
+
+@register.simple_tag(takes_context=True)
+def window_of(context: Context, operation: Operation) -> wording.KeyWindow:
+    """The operation's key window now."""
+    return wording.key_window(
+        operation.key_window_closes_at,
+        started=operation.first_sent_at is not None,
+        now=context["now"],
+    )
+
+
+@register.filter
+def label(value: str, words: str) -> str:
+    """The word for a value, from the list of words named `words`."""
+    table: dict[str, Any] = getattr(wording, words)
+    return str(table.get(value, value))
+
+
+@register.simple_tag
+def verdict(value: str) -> SafeString:
+    """How one field compares: icon and word."""
+    shown = wording.VERDICT[value]
+    return format_html(
+        '<span class="mark mark--{}">{}{}</span>', shown.tone, icon(shown.icon, "sm"), shown.word
+    )
+
+
+def _value(value: Value, now: datetime) -> SafeString | str:
+    match value:
+        case Outside(text):
+            return outside(text)
+        case datetime():
+            return _moment(value, now)
+        case Money():
+            return format_html('<span class="money">{}</span>', money(value))
+        case _:
+            return str(value)
+
+
+def _moment(at: datetime, now: datetime, *, exact: bool = False) -> SafeString:
+    at = at.astimezone(UTC)
+    text = wording.clock(at, now.astimezone(UTC))
+    if exact:
+        text = f"{text}.{at.microsecond // 1000:03}"
+    return format_html('<time datetime="{}">{}</time>', at.isoformat(), text)
+
