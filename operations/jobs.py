@@ -7,6 +7,7 @@ from celery import shared_task
 
 from operations.services.actors import LOOKUP_JOB
 from operations.services.engine import default_engine
+from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
 from operations.services.matching import handle_next_event
 from operations.services.sweeping import (
@@ -64,3 +65,9 @@ def sweep() -> None:
         check_operation.delay(str(operation_id))
     if events_wait(engine=engine):
         handle_events.delay()
+
+
+@shared_task(name="operations.jobs.tidy")
+def tidy() -> None:
+    """Remove what was kept for a time and has served it."""
+    forget_old_tokens(engine=default_engine())

@@ -253,7 +253,7 @@ def _exposure_limits(env: Environment) -> tuple[ExposureLimit, ...]:
         scope, what, most = [*part.split(":"), "", ""][:3]
         if scope not in set(ExposureScope) or not re.fullmatch(r"count|[a-z]{3}", what):
             raise ImproperlyConfigured(
-                f"{name} must be limits such as \"account:count:50,customer:usd:20000\" for account, "
+                f'{name} must be limits such as "account:count:50,customer:usd:20000" for account, '
                 f'agent or customer, not "{part}".'
             )
         currency = "" if what == "count" else what

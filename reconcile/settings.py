@@ -214,7 +214,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         # A sweep that waited this long is overtaken by the next one.
         "options": {"expires": 5.0},
-    }
+    },
+    "tidy": {
+        "task": "operations.jobs.tidy",
+        "schedule": 3_600.0,
+        "options": {"expires": 3_600.0},
+    },
 }
 
 # --- Logging ---------------------------------------------------------------------------------

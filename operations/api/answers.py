@@ -1,5 +1,6 @@
 """What an operation is to the one who asked for it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, assert_never
 
@@ -34,6 +35,28 @@ def answer(operation: Operation, *, now: datetime) -> tuple[int, dict[str, Any]]
     return (200 if settled else 202), body
 
 
+#: From the one that is furthest from its end to the one that is there.
+_FURTHEST_FIRST: tuple[AnswerStatus, ...] = (
+    "checking",
+    "unconfirmed",
+    "processing",
+    "refused",
+    "refunded",
+)
+
+
+def group_answer(operations: Sequence[Operation], *, now: datetime) -> tuple[int, dict[str, Any]]:
+    """The parts of a group: 200 when all are settled, 202 while one is not."""
+    answers = [answer(operation, now=now) for operation in operations]
+    statuses = {body["status"] for _, body in answers}
+    body = {
+        "group": operations[0].group,
+        "status": next(status for status in _FURTHEST_FIRST if status in statuses),
+        "refunds": [body for _, body in answers],
+    }
+    return max(code for code, _ in answers), body
+
+
 def _status(status: Status) -> AnswerStatus:
     match status:
         case Status.SUCCEEDED:
@@ -61,6 +84,8 @@ def _note(operation: Operation, status: Status) -> str:
             return "The provider has the refund and has not finished it. Nothing more is sent."
         case Status.FAILED:
             return "The refund was not made. No money moved for this operation."
+        case Status.OPEN if operation.account.paused_at is not None:
+            return "Sending is paused by our staff. It goes on by itself when they resume it."
         case Status.OPEN:
             return (
                 "Not confirmed yet. Asking again is safe: it is sent with the same idempotency "

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Header, NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from operations.api.answers import answer
+from operations.api.answers import answer, group_answer
 from operations.api.auth import ApiKeyAuth
 from operations.api.problems import field_problem, problem
-from operations.api.schemas import RefundAnswer, RefundRequest
+from operations.api.schemas import GroupAnswer, GroupRequest, RefundAnswer, RefundRequest
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
 from operations.models import ApiKey, Operation
@@ -20,9 +20,11 @@ from operations.services.engine import default_engine
 from operations.services.requesting import (
     Asker,
     ConflictingOperation,
+    ExposureReached,
     InputRefused,
     PaymentUnreadable,
     ReusedWithOtherInput,
+    request_group,
     request_refund,
 )
 from operations.services.sending import InProgress
@@ -69,7 +71,6 @@ def ask_for_refund(
     if not (token.isascii() or token == wish.client_request_token):
         return field_problem("Idempotency-Key", "must be ASCII.")
     engine = default_engine()
-    key: ApiKey = request.auth  # type: ignore[attr-defined]
     operation = request_refund(
         engine=engine,
         wish=RefundInput(
@@ -82,13 +83,7 @@ def ask_for_refund(
             customer_account=wish.customer_account,
             reason=wish.reason,
         ),
-        asker=Asker(
-            actor=_actor(request, key),
-            api_key=key,
-            token=token,
-            tool_call_id=wish.tool_call_id,
-            agent_run_id=wish.agent_run_id,
-        ),
+        asker=_asker(request, wish, token),
     )
     return answer(operation, now=engine.clock())
 
@@ -104,22 +99,79 @@ def read_refund(request: HttpRequest, operation_id: str) -> Any:
         wanted = uuid.UUID(operation_id)
     except ValueError:
         return _not_found()
-    operation = Operation.objects.filter(pk=wanted).first()
+    operation = Operation.objects.select_related("account").filter(pk=wanted).first()
     if operation is None:
         return _not_found()
     return answer(operation, now=default_engine().clock())
+
+
+@api.post(
+    "/refund-groups",
+    response={200: GroupAnswer, 202: GroupAnswer},
+    summary="Ask for several refunds that belong together",
+)
+def ask_for_group(request: HttpRequest, wish: GroupRequest) -> Any:
+    """Open one operation for each payment, all or none, send each with its own key.
+
+    Each part then stands for itself; asking again with the same parts is safe.
+    """
+    engine = default_engine()
+    operations = request_group(
+        engine=engine,
+        wishes=[
+            RefundInput(
+                account=wish.account,
+                order_id=wish.order_id,
+                reference=part.reference,
+                amount=part.amount,
+                currency=wish.currency,
+                payment=part.payment,
+                customer_account=wish.customer_account,
+                reason=wish.reason,
+            )
+            for part in wish.refunds
+        ],
+        asker=_asker(request, wish, wish.client_request_token),
+    )
+    return group_answer(operations, now=engine.clock())
+
+
+@api.get(
+    "/refund-groups/{group}",
+    response={200: GroupAnswer, 202: GroupAnswer},
+    summary="How the parts of a group stand",
+)
+def read_group(request: HttpRequest, group: str) -> Any:
+    """The same answer as it stands now. Never sends."""
+    try:
+        wanted = uuid.UUID(group)
+    except ValueError:
+        return _not_found()
+    operations = list(
+        Operation.objects.select_related("account").filter(group=wanted).order_by("created_at")
+    )
+    if not operations:
+        return _not_found()
+    return group_answer(operations, now=default_engine().clock())
 
 
 def _not_found() -> HttpResponse:
     return problem(404, "not_found", "There is no operation with this id.")
 
 
-def _actor(request: HttpRequest, key: ApiKey) -> Actor:
-    return Actor(
-        kind=ActorKind.API_KEY,
-        id=str(key.pk),
-        name=key.name,
-        address=str(request.META.get("REMOTE_ADDR", ""))[:64],
+def _asker(request: HttpRequest, wish: RefundRequest | GroupRequest, token: str) -> Asker:
+    key: ApiKey = request.auth  # type: ignore[attr-defined]
+    return Asker(
+        actor=Actor(
+            kind=ActorKind.API_KEY,
+            id=str(key.pk),
+            name=key.name,
+            address=str(request.META.get("REMOTE_ADDR", ""))[:64],
+        ),
+        api_key=key,
+        token=token,
+        tool_call_id=wish.tool_call_id,
+        agent_run_id=wish.agent_run_id,
     )
 
 
@@ -140,9 +192,23 @@ def _conflicting(request: HttpRequest, error: ConflictingOperation) -> HttpRespo
     return problem(
         409,
         "conflicting_operation",
-        "An unresolved refund of the same order and reference has another amount, currency, "
-        "customer or payment. Nothing was sent. Wait for its end, or give another reference.",
+        "The same order and reference has an unresolved refund with another amount, currency, "
+        "customer or payment, or a refund on another account that has not failed. Nothing was "
+        "sent. Wait for its end, or give another reference.",
         operation_id=str(error.operation.pk),
+    )
+
+
+@api.exception_handler(ExposureReached)
+def _exposure_reached(request: HttpRequest, error: ExposureReached) -> HttpResponse:
+    return problem(
+        409,
+        "exposure_limit",
+        f"Too much money of this {error.limit.scope} is in refunds that nobody can confirm yet. "
+        "New refunds are refused until people have settled some. Nothing was recorded or sent; "
+        "tell the customer that it takes longer.",
+        retry_after_s=300,
+        scope=str(error.limit.scope),
     )
 
 

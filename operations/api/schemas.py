@@ -33,7 +33,24 @@ def _currency(text: str) -> str:
 
 
 Text = Annotated[StrictStr, AfterValidator(_plain), Field(max_length=255)]
+ShortText = Annotated[StrictStr, AfterValidator(_plain), Field(max_length=240)]
 RequiredText = Annotated[StrictStr, AfterValidator(_plain), Field(min_length=1, max_length=255)]
+
+Currency = Annotated[
+    StrictStr,
+    AfterValidator(_currency),
+    Field(min_length=3, max_length=3, description="ISO code."),
+]
+PaymentId = Annotated[
+    StrictStr,
+    Field(
+        min_length=3,
+        max_length=255,
+        pattern=r"^[A-Za-z0-9_]+$",
+        description="The charge (ch_…) or payment intent (pi_…) to refund.",
+    ),
+]
+AnswerStatus = Literal["refunded", "processing", "refused", "unconfirmed", "checking"]
 
 
 class RefundRequest(Schema):
@@ -46,12 +63,8 @@ class RefundRequest(Schema):
 
     order_id: RequiredText
     amount: StrictInt = Field(gt=0, description="In the currency's Stripe unit.")
-    currency: Annotated[StrictStr, AfterValidator(_currency)] = Field(
-        min_length=3, max_length=3, description="ISO code."
-    )
-    payment: Annotated[
-        StrictStr, Field(min_length=3, max_length=255, pattern=r"^[A-Za-z0-9_]+$")
-    ] = Field(description="The charge (ch_…) or payment intent (pi_…) to refund.")
+    currency: Currency
+    payment: PaymentId
     reference: Text = Field(
         "",
         description=("A return or line id. Two equal refunds of one order are told apart by it."),
@@ -77,7 +90,7 @@ class RefundAnswer(Schema):
     """How the operation stands. While it is unknown nothing here says succeeded or failed."""
 
     operation_id: UUID
-    status: Literal["refunded", "processing", "refused", "unconfirmed", "checking"]
+    status: AnswerStatus
     attempts: int
     provider_object_id: str | None
     note: str
@@ -86,3 +99,45 @@ class RefundAnswer(Schema):
     next_check_at: datetime | None
     code: str | None = None
     message: str | None = None
+
+
+class GroupPart(Schema):
+    """One payment's share of a refund that several payments bear."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    payment: PaymentId
+    amount: StrictInt = Field(gt=0, description="In the currency's Stripe unit.")
+    reference: Text = Field("", description="Empty: told apart by its payment.")
+
+
+class GroupRequest(Schema):
+    """Several refunds that belong together: an order that was paid with two payments, say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    order_id: RequiredText
+    currency: Currency
+    refunds: list[GroupPart] = Field(min_length=1, max_length=20)
+    customer_account: Text = ""
+    client_request_token: ShortText = ""
+    tool_call_id: ShortText = ""
+    agent_run_id: Text = ""
+    reason: Annotated[StrictStr, AfterValidator(_plain), Field(max_length=500)] = ""
+    account: Text = ""
+
+    @model_validator(mode="after")
+    def _amounts_fit_the_currency(self) -> Self:
+        for part in self.refunds:
+            text = amount_problem(part.amount, self.currency)
+            if text:
+                raise ValueError(f"amount: {text}")
+        return self
+
+
+class GroupAnswer(Schema):
+    """How each part stands. `status` is the one that is furthest from `refunded`."""
+
+    group: UUID
+    status: AnswerStatus
+    refunds: list[RefundAnswer]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -29,13 +30,14 @@ class RefundInput:
     payment: str
     customer_account: str = ""
     reason: str = ""
+    group: UUID | None = None
 
     def digest(self) -> str:
         """SHA-256 (hex) over what makes two requests the same wish.
 
-        Account, order, reference, amount, currency and customer count. `reason` is a remark of
-        the model and does not. `payment` is compared by charge, because a charge and its payment
-        intent are two names of one payment.
+        Account, order, reference, amount, currency, customer and group count. `reason` is a
+        remark of the model and does not. `payment` is compared by charge, because a charge and
+        its payment intent are two names of one payment.
         """
         fields = {
             "account": self.account,
@@ -46,8 +48,16 @@ class RefundInput:
             "order_id": self.order_id,
             "reference": self.reference,
         }
+        if self.group is not None:
+            fields["group"] = str(self.group)
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def group_id(parts: Sequence[RefundInput]) -> UUID:
+    """The id of a group: made from its parts, so that the same group asked for again has it too."""
+    text = "\n".join(sorted(f"{part.digest()} {part.payment}" for part in parts))
+    return UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=8)
 
 
 def uuid7(now: datetime) -> UUID:

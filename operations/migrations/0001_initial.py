@@ -3,14 +3,15 @@
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.db.models.deletion
+import pgtrigger.compiler
+import pgtrigger.migrations
+from django.db import migrations, models
+
 import operations.domain.answers
 import operations.domain.audit
 import operations.domain.classify
 import operations.domain.closure
 import operations.domain.statuses
-import pgtrigger.compiler
-import pgtrigger.migrations
-from django.db import migrations, models
 
 
 class Migration(migrations.Migration):

@@ -6,7 +6,7 @@ from django.db.models import Q
 from operations.domain.identity import KIND_REFUND
 from operations.models.account import Account, ApiKey
 from operations.models.operation import Operation
-from operations.models.triggers import append_only
+from operations.models.triggers import append_only, kept_for_a_day
 
 
 class Request(models.Model):
@@ -59,7 +59,7 @@ class RequestToken(models.Model):
                 name="request_token_once",
             ),
         ]
-        triggers = append_only("request_token")
+        triggers = kept_for_a_day("request_token")
 
     def __str__(self) -> str:
         return self.token

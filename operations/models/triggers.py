@@ -15,13 +15,7 @@ def never_removed(prefix: str) -> list[pgtrigger.Trigger]:
     """No DELETE, no TRUNCATE."""
     return [
         pgtrigger.Protect(name=f"{prefix}_no_delete", operation=pgtrigger.Delete),
-        pgtrigger.Trigger(
-            name=f"{prefix}_no_truncate",
-            level=pgtrigger.Statement,
-            when=pgtrigger.Before,
-            operation=pgtrigger.Truncate,
-            func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-        ),
+        _no_truncate(prefix),
     ]
 
 
@@ -187,4 +181,30 @@ def follows_the_last(*, system_chain: str, chain_start: str) -> pgtrigger.Trigge
             RETURN NEW;
             """  # noqa: S608 - both are constants
         ),
+    )
+
+
+def kept_for_a_day(prefix: str) -> list[pgtrigger.Trigger]:
+    """No UPDATE, no TRUNCATE, and no DELETE before a row is a day old.
+
+    A token must outlive the key under which its refund was sent.
+    """
+    return [
+        pgtrigger.Protect(name=f"{prefix}_no_update", operation=pgtrigger.Update),
+        pgtrigger.Protect(
+            name=f"{prefix}_no_delete",
+            operation=pgtrigger.Delete,
+            condition=pgtrigger.Condition("OLD.\"created_at\" > now() - interval '1 day'"),
+        ),
+        _no_truncate(prefix),
+    ]
+
+
+def _no_truncate(prefix: str) -> pgtrigger.Trigger:
+    return pgtrigger.Trigger(
+        name=f"{prefix}_no_truncate",
+        level=pgtrigger.Statement,
+        when=pgtrigger.Before,
+        operation=pgtrigger.Truncate,
+        func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
     )

@@ -30,8 +30,13 @@ class Provider(Protocol):
     are integers in the Stripe unit of the currency.
     """
 
-    contract: Contract
-    endpoint: str
+    @property
+    def contract(self) -> Contract:
+        """What this provider promises."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where its sends go; the key is stored with it."""
 
     def refund_parameters(
         self, *, payment: str, amount: int, reason: str, metadata: Mapping[str, str]

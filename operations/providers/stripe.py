@@ -7,7 +7,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Never, cast
 
 import requests
@@ -21,7 +20,6 @@ from operations.domain.answers import (
     RefundList,
 )
 from operations.domain.contract import Contract, FindBy, KeyLocation, SavedAnswers
-from operations.domain.refund_state import RefundStatus
 from operations.providers.base import (
     PaymentNotFound,
     ReadFailed,

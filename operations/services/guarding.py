@@ -34,7 +34,7 @@ class ReadPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardedProvider:
-    """A provider behind these guards. `longest_wait_s`: the most to wait for a token, in seconds."""
+    """A provider behind these guards. `longest_wait_s`: the most to wait for a token."""
 
     inner: Provider
     holder: Account

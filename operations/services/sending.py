@@ -44,7 +44,6 @@ from operations.services.settling import (
     write_evidence,
 )
 
-
 #: How long to wait before looking again whether another send of the payment is over, in seconds.
 _PAYMENT_PAUSE_S = 0.2
 #: How long a paused operation is left alone before it is looked at again, in seconds.
@@ -128,13 +127,23 @@ def begin_attempt(
         engine.sleep((at - now).total_seconds())
 
 
-def payment_in_flight(payment: Payment, now: datetime) -> bool:
-    """Whether a refund of this payment is being sent. The caller holds the payment's lock."""
-    return payment.operations.filter(lease_expires_at__gt=now).exists()
+def may_send_at_once(operation: Operation, payment: Payment, now: datetime) -> bool:
+    """Whether nothing stands between a new operation and its first send.
+
+    The caller holds the payment's lock: sends of one payment go one after the other.
+    """
+    busy = payment.operations.filter(lease_expires_at__gt=now).exclude(pk=operation.pk)
+    return operation.account.paused_at is None and not busy.exists()
+
+
+def leave_to_the_sweep(engine: Engine, operation: Operation, now: datetime) -> None:
+    """Let the sweep go on with an operation that was opened without an attempt."""
+    pause = timedelta(seconds=engine.lookup_schedule_s[0])
+    operation.change(now=now, next_check_at=now + pause)
 
 
 def _lock_payment_of(operation_id: UUID, now: datetime) -> bool:
-    """Lock the payment before its operation, and tell whether another refund of it is being sent."""
+    """Lock the payment before its operation; tells whether another refund of it is in flight."""
     payment = Payment.objects.select_for_update().filter(operations__pk=operation_id).first()
     if payment is None:
         return False
