@@ -11,7 +11,7 @@ from operations.services.engine import default_engine
 class Command(BaseCommand):
     """Prints how often a refund can be sent when every layer above retries."""
 
-    help = "Print the worst case: agent × workflow × ours, and what this product caps it to."
+    help = "Print the worst case: agent by workflow by ours, and what this product caps it to."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,9 +30,9 @@ class Command(BaseCommand):
         lines = (
             "One wish, every layer failing every time:",
             f"  agent tries            {layers.agent}",
-            f"  × workflow tries       {layers.workflow}",
+            f"  by workflow tries       {layers.workflow}",
             f"  = calls to us          {found.calls_to_us}",
-            f"  × attempts a call      {budget.attempts_per_call}",
+            f"  by attempts a call      {budget.attempts_per_call}",
             f"  = sends if multiplied  {found.multiplied}",
             f"  sends with this product at most {found.capped}: the attempts of an operation are "
             "one budget that all calls share, all with one idempotency key.",
