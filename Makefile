@@ -24,14 +24,17 @@ help: ## List the targets
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Reconcile needs Python 3.11 or newer, and no python3 on PATH is. Name one: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making $(VENV) with $(PYTHON) …" >&2
+	@$(PYTHON) -m venv $(VENV)
 
 $(LOCAL): requirements/local.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@echo "Installing $< into $(VENV), which takes a minute or two the first time …" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 $(DEV): requirements/dev.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@echo "Installing $< into $(VENV), which takes a minute or two the first time …" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@ $(LOCAL)
 
 .PHONY: venv
@@ -39,11 +42,11 @@ venv: $(DEV) ## Build .venv with the development tools
 
 .PHONY: demo
 demo: $(LOCAL) ## Play the Northwind story on a local stack, until Ctrl-C
-	$(MANAGE) demo $(ARGS)
+	@$(MANAGE) demo $(ARGS)
 
 .PHONY: run
 run: $(LOCAL) ## Run everything on this machine, until Ctrl-C (ARGS="--port 8001")
-	$(MANAGE) run_local $(ARGS)
+	@$(MANAGE) run_local $(ARGS)
 
 .PHONY: test
 test: $(DEV) chromium ## Run all tests (ARGS="-k word")

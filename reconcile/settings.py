@@ -185,7 +185,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # Longer than any task may run, so that no task is handed out twice while it runs. Seconds.
     "visibility_timeout": 1_800,
     "socket_connect_timeout": 2,
-    "socket_timeout": 10,
+    # Longer than the second for which a worker waits in one read.
+    "socket_timeout": 3,
     "socket_keepalive": True,
     # Connecting in order to publish is tried once more, then given up.
     "max_retries": 1,
