@@ -14,7 +14,7 @@ def _accounts(request: object) -> QuerySet[Account]:
     return Account.objects.order_by("name", "livemode")
 
 
-class QueueFilter(django_filters.FilterSet):
+class QueueFilter(django_filters.FilterSet):  # type: ignore[misc]
     """Narrows a view. A value that means nothing is named as an error and filters nothing."""
 
     status = django_filters.ChoiceFilter(

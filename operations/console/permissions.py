@@ -84,18 +84,27 @@ def allows(
         view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
     ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
         @wraps(view)
-        def guarded(http: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-            request = cast("ConsoleRequest", http)
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             if not request.user.is_authenticated:
-                return _sign_in(request)
-            request.acts = acts_of(request.user)
-            if act not in request.acts:
-                return _denied(request)
-            return view(request, *args, **kwargs)
+                return _sign_in(cast("ConsoleRequest", request))
+            return _as(act, cast("ConsoleRequest", request), view, *args, **kwargs)
 
         return guarded
 
     return decorate
+
+
+def _as(
+    act: Act,
+    request: ConsoleRequest,
+    view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> HttpResponse:
+    request.acts = acts_of(request.user)
+    if act not in request.acts:
+        return _denied(request)
+    return view(request, *args, **kwargs)
 
 
 def _sign_in(request: ConsoleRequest) -> HttpResponse:

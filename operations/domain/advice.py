@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from operations.domain.money import Money
-from operations.domain.sentences import Outside, Sentence, say
+from operations.domain.sentences import Outside, Sentence, Value, say
 from operations.domain.statuses import Attention, Status
 
 
@@ -98,7 +98,7 @@ def _next_check(situation: Situation) -> Sentence:
 
 def customer_message(*, status: Status, attention: bool, money: Money, order_id: str) -> Sentence:
     """What a customer can be told now. It promises nothing that is not known."""
-    values = {"money": money, "order": Outside(order_id)}
+    values: dict[str, Value] = {"money": money, "order": Outside(order_id)}
     if attention or status in (Status.OPEN, Status.UNKNOWN):
         text = (
             "We have asked for your {money} refund for order {order}. Our payment provider has "

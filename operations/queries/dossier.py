@@ -83,13 +83,9 @@ def read_dossier(operation_id: UUID) -> Dossier | None:
         return None
     return Dossier(
         operation=operation,
-        requests=list(
-            operation.requests.select_related("api_key").order_by("received_at", "pk")
-        ),
+        requests=list(operation.requests.select_related("api_key").order_by("received_at", "pk")),
         attempts=list(operation.attempts.order_by("number")),
-        evidence=list(
-            operation.evidence.select_related("event").order_by("recorded_at", "pk")
-        ),
+        evidence=list(operation.evidence.select_related("event").order_by("recorded_at", "pk")),
         events=list(operation.events.defer("raw").order_by("received_at", "pk")),
         audit=list(AuditEntry.objects.filter(operation_id=operation.pk).order_by("number")),
         refunds=list(
@@ -211,8 +207,7 @@ def nearest_match(dossier: Dossier) -> Match | None:
 
 def _is_own(operation: Operation, row: ProviderRefund) -> bool:
     return (
-        row.provider_object_id == operation.provider_object_id
-        or row.operation_id == operation.pk
+        row.provider_object_id == operation.provider_object_id or row.operation_id == operation.pk
     )
 
 

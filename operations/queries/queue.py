@@ -158,7 +158,9 @@ def _read(
 def _order(keys: Iterable[tuple[str, bool]]) -> list[OrderBy]:
     # The index has its NULLs at the end of a rising deadline.
     return [
-        F(name).desc() if falls else OrderBy(F(name), nulls_last=name.endswith("_closes_at"))
+        F(name).desc()
+        if falls
+        else OrderBy(F(name), nulls_last=name.endswith("_closes_at") or None)
         for name, falls in keys
     ]
 

@@ -1,6 +1,7 @@
 """Search: from any id that people meet to the operations it belongs to."""
 
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -44,7 +45,7 @@ def _ids(text: str) -> set[UUID]:
     payments = Payment.objects.filter(
         Q(account__in=accounts, charge=text) | Q(account__in=accounts, payment_intent=text)
     )
-    hits: list[QuerySet[Operation, UUID] | QuerySet[object, UUID]] = [
+    hits: list[QuerySet[Any, UUID]] = [
         Operation.objects.filter(order_id=text).values_list("pk", flat=True),
         Operation.objects.filter(idempotency_key=text).values_list("pk", flat=True),
         Operation.objects.filter(provider_object_id=text).values_list("pk", flat=True),

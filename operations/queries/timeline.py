@@ -89,9 +89,7 @@ def _requests(dossier: Dossier) -> Iterator[TimelineEvent]:
                 order=Outside(dossier.operation.order_id),
             )
             if place == 0
-            else say(
-                "{who} asked again. It joined this operation.", who=Outside(_asker(row))
-            ),
+            else say("{who} asked again. It joined this operation.", who=Outside(_asker(row))),
             meta=(row.agent_run_id,) if row.agent_run_id else (),
             raw={
                 "tool_call_id": row.tool_call_id,

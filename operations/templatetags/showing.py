@@ -154,4 +154,3 @@ def _moment(at: datetime, now: datetime, *, exact: bool = False) -> SafeString:
     if exact:
         text = f"{text}.{at.microsecond // 1000:03}"
     return format_html('<time datetime="{}">{}</time>', at.isoformat(), text)
-

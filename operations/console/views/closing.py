@@ -142,9 +142,7 @@ def _act(
     context = context_of(request, dossier) | {name: form}
     if stale:
         context["changes"] = changes_since(dossier, form.cleaned_data["seen"])
-    return answer(
-        request, "operations/operation.html", context, status=409 if stale else 422
-    )
+    return answer(request, "operations/operation.html", context, status=409 if stale else 422)
 
 
 def _fresh_form(dossier: Dossier, outcome: str | None) -> ClosingForm:
@@ -163,9 +161,8 @@ def _stale(request: ConsoleRequest, form: ClosingForm) -> Callable[[Dossier], Ht
 
     def page(dossier: Dossier) -> HttpResponse:
         kept = _fresh_form(dossier, None)
-        kept.initial |= {
-            name: form.cleaned_data.get(name, "") for name in ("kind", "reference", "note")
-        }
+        for name in ("kind", "reference", "note"):
+            kept.initial[name] = form.cleaned_data.get(name, "")
         more = {
             "stale": True,
             "changes": changes_since(dossier, form.cleaned_data["seen"]),

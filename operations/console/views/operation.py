@@ -19,9 +19,7 @@ from operations.services.looking_up import LookupResult
 
 @require_GET
 @allows(Act.READ)
-def operation(
-    request: ConsoleRequest, operation_id: UUID, tab: str = "timeline"
-) -> HttpResponse:
+def operation(request: ConsoleRequest, operation_id: UUID, tab: str = "timeline") -> HttpResponse:
     """What we know, what to do next, and the history, as timeline or as audit trail."""
     context = context_of(request, dossier_or_404(operation_id), tab=tab)
     return answer(request, "operations/operation.html", context, part="history")
