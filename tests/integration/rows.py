@@ -21,7 +21,7 @@ _numbers = count(1)
 class Rows:
     """A psycopg cursor's way to make rows that are allowed, and to try those that are not."""
 
-    def run(self, statement: sql.Composable, values: Any = ()) -> list[tuple[Any, ...]]:
+    def run(self, statement: sql.SQL | sql.Composed, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run one statement on the bare connection."""
         connection.ensure_connection()
         bare = cast("psycopg.Connection[Any]", connection.connection)
@@ -78,6 +78,8 @@ class Rows:
             "provider_account": f"acct_{number}",
             "livemode": False,
             "created_at": NOW,
+            "paused_by": "",
+            "pause_reason": "",
         }
         return int(self.insert("account", **given | columns))
 
@@ -238,7 +240,7 @@ class Rows:
             "kind": "refund",
             "token": "token",
             "operation_id": operation,
-            "created_at": NOW,
+            "created_at": datetime.now(UTC),
         }
         return int(self.insert("requesttoken", **given | columns))
 

@@ -133,6 +133,7 @@ def test_a_flag_for_people_is_one_that_is_known(rows: Rows) -> None:
     ("column", "value"),
     [
         ("id", uuid4()),
+        ("group", uuid4()),
         ("kind", "payout"),
         ("order_id", "4418"),
         ("reference", "line 9"),
@@ -161,6 +162,8 @@ def test_an_operation_stays_with_its_account_and_payment(rows: Rows) -> None:
         rows.change(operation, account_id=rows.account())
     with refused(rows, by="operation_frozen"):
         rows.change(operation, payment_id=rows.payment(account))
+    with refused(rows, by="operation_frozen"):
+        rows.change(operation, reissue_of_id=rows.operation())
 
 
 def test_an_operation_is_in_the_account_and_currency_of_its_payment(rows: Rows) -> None:

@@ -46,6 +46,14 @@ def test_an_account_is_frozen(rows: Rows, column: str, value: Any) -> None:
         rows.update("account", account, **{column: value})
 
 
+def test_an_account_has_one_bucket_for_each_kind_of_call(rows: Rows) -> None:
+    account = rows.account()
+    rows.insert("ratebucket", account_id=account, kind="read", full_at=NOW)
+    rows.insert("ratebucket", account_id=account, kind="write", full_at=NOW)
+    with refused(rows, by="rate_bucket_once", sqlstate=UNIQUE):
+        rows.insert("ratebucket", account_id=account, kind="read", full_at=NOW)
+
+
 def test_a_secret_opens_one_key(rows: Rows) -> None:
     rows.insert("apikey", name="a", prefix="p", secret_hash="same", created_at=NOW)
     with refused(rows, by="operations_apikey_secret_hash_key", sqlstate=UNIQUE):

@@ -1,5 +1,6 @@
 """What the database refuses of evidence, audit and requests: they are added to, and that is all."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -78,6 +79,15 @@ def test_no_row_is_changed(rows: Rows, table: str, name: str, column: str) -> No
                 sql.Identifier(f"operations_{table}"), sql.Identifier(column)
             )
         )
+
+
+def test_a_token_can_be_removed_when_it_is_a_day_old(rows: Rows) -> None:
+    operation = rows.operation()
+    rows.token(operation, created_at=datetime.now(UTC) - timedelta(days=1, minutes=1))
+    young = rows.token(operation, token="young", created_at=datetime.now(UTC) - timedelta(hours=23))
+    with refused(rows, by="request_token_no_delete"):
+        rows.text("DELETE FROM operations_requesttoken WHERE id = %s", young)
+    rows.text("DELETE FROM operations_requesttoken WHERE id <> %s", young)
 
 
 def test_a_request_and_a_token_are_not_pointed_at_another_operation(rows: Rows, full: UUID) -> None:
