@@ -25,6 +25,8 @@ from operations.sandbox.client import SandboxControl
 from reconcile.local.stack import LocalStack, StackError
 
 _USUAL_PORT = 8_000
+# A story that was broken off is not waited for: what is in flight is what the next start finds.
+_GRACE_S, _GRACE_BROKEN_OFF_S = 10, 2
 
 
 class Show:
@@ -38,6 +40,7 @@ class Show:
         self._progress = progress
         self._as_json = as_json
         self._guard = threading.Lock()
+        self._over = threading.Event()
         self._began = time.monotonic()
 
     def run(self, *, port: int | None, once: bool) -> bool:
@@ -59,9 +62,11 @@ class Show:
             self._tell("Stopped before the story was over.")
             return False
         finally:
+            played = self._over.is_set()
+            self._over.set()
             self._tell("Stopping.")
             connections.close_all()
-            stack.stop()
+            stack.stop(grace_s=_GRACE_S if played else _GRACE_BROKEN_OFF_S)
 
     def _play(self, stack: LocalStack, *, once: bool) -> bool:
         run = run_number([order.number for order in STORY])
@@ -79,6 +84,7 @@ class Show:
         )
         orders = [order.named(order_in_run(order.number, run)) for order in STORY]
         played = play_story(stage=stage, orders=orders, scenes=SCENES)
+        self._over.set()
         figures = self._report(played, control, run)
         if not self._as_json:
             self._write_out(totals_line(figures))
@@ -126,7 +132,8 @@ class Show:
             self._tell(line)
 
     def _say(self, order: str, text: str) -> None:
-        self._tell(f"{time.monotonic() - self._began:5.1f} s  {order:<6}  {text}")
+        if not self._over.is_set():
+            self._tell(f"{time.monotonic() - self._began:5.1f} s  {order:<6}  {text}")
 
     def _tell(self, line: str) -> None:
         self._write(self._progress, line)
