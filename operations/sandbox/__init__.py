@@ -4,6 +4,13 @@ It imports nothing of the product, and the product imports nothing of it: both s
 """
 
 from .client import ControlRefusedError, SandboxControl
+from .promises import CONTRACTS, NoSuchContractError
 from .running import Sandbox
 
-__all__ = ["ControlRefusedError", "Sandbox", "SandboxControl"]
+__all__ = [
+    "CONTRACTS",
+    "ControlRefusedError",
+    "NoSuchContractError",
+    "Sandbox",
+    "SandboxControl",
+]

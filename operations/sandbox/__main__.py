@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .assembly import DEFAULT_SIGNING
 from .idempotency import DEFAULT_WINDOW_S
+from .promises import CONTRACTS
 from .running import Sandbox
 
 
@@ -30,6 +31,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--state", type=Path, help="file that keeps the state over restarts")
     parser.add_argument("--key-window-s", type=float, default=DEFAULT_WINDOW_S)
     parser.add_argument("--webhook-base-delay-s", type=float, default=0.5)
+    parser.add_argument(
+        "--contract",
+        choices=tuple(CONTRACTS),
+        default="stripe",
+        help="what is promised about keys, answers and lists",
+    )
     parsed = parser.parse_args(arguments)
     if any("=" not in pair for pair in parsed.account_webhook):
         parser.error("--account-webhook takes ACCOUNT=URL")
@@ -51,6 +58,7 @@ def main(arguments: list[str]) -> int:
         key_window_s=given.key_window_s,
         account_webhooks=dict(pair.split("=", 1) for pair in given.account_webhook),
         webhook_base_delay_s=given.webhook_base_delay_s,
+        contract=given.contract,
     )
     try:
         sandbox.start()

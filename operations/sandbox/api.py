@@ -42,6 +42,7 @@ class Api:
             send.outcome, send.faults = call.outcome, call.faults
             send.code, send.refund = call.code, call.refund
             send.status = reply.answer.status if reply.answer else None
+            send.ended = parts.clock.now()
             with parts.guard.changing():
                 parts.sends.ended(send)
         return _with_headers(reply, call)
@@ -95,7 +96,8 @@ class Api:
 
     def _write(self, call: Call) -> Answer:
         """Pass the idempotency layer and execute, at most once for a key."""
-        parts, key = self.parts, call.key
+        parts = self.parts
+        key = call.key if parts.promises.takes_keys else None
         if key is not None:
             check_length(key)
         with parts.guard.changing():
@@ -167,7 +169,7 @@ class Api:
                 answer, call.code = error.answer(), error.code
             if result is not None:
                 answer = result.answer()
-        if saved is not None:
+        if saved is not None and (answer.status < 300 or self.parts.promises.saves_refusals):
             self.parts.keys.save(saved, answer)
         return answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from .faults import FaultTable
 from .holding import Holds
 from .idempotency import DEFAULT_WINDOW_S, Keys
 from .ledger import Ledger
+from .promises import promises_of
 from .sends import SendLog
 from .state import Clock, Guard, Journal
 from .webhooks import Address, Addresses, Webhooks
@@ -30,6 +32,7 @@ class Settings:
     key_window_s: float = DEFAULT_WINDOW_S
     account_webhooks: tuple[tuple[str, str], ...] = ()
     webhook_base_delay_s: float = DEFAULT_BASE_DELAY_S
+    contract: str = "stripe"
 
 
 class Assembly:
@@ -37,12 +40,14 @@ class Assembly:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.promises = promises_of(settings.contract)
         self.clock = Clock()
         self.journal = Journal(settings.state)
         self.guard = Guard(self.journal)
         record = self.journal.record
         self.ledger = Ledger(self.clock, record)
-        self.keys = Keys(self.clock, settings.key_window_s, record)
+        window_s = settings.key_window_s if self.promises.states_window else math.inf
+        self.keys = Keys(self.clock, window_s, record)
         self.events = EventLog(self.clock, record)
         self.sends = SendLog(self.clock, record)
         self.faults = FaultTable()

@@ -37,6 +37,7 @@ class Control:
             ("POST", "events/*/resend"): self._resend,
             ("POST", "refunds"): self._refund_outside,
             ("POST", "refunds/*/status"): self._set_status,
+            ("POST", "refunds/finish"): self._finish_refunds,
             ("POST", "charges/*/dispute"): self._dispute,
             ("POST", "clock"): self._advance,
             ("GET", "clock"): self._clock,
@@ -151,6 +152,18 @@ class Control:
         charge = parts.ledger.charges[refund.charge]
         parts.events.refund_changed(charge, refund, Cause(), previous)
         return {"refund": refund.id, "status": refund.status}
+
+    def _finish_refunds(self, given: JsonObject, _: str) -> object:
+        ledger, received = self.parts.ledger, self.parts.promises.new_status
+        known = ledger.known_payments(given.get("payment"))
+        waiting = [
+            refund
+            for refund in ledger.refunds.values()
+            if refund.status == received and (not known or refund.charge in known)
+        ]
+        for refund in waiting:
+            self._set_status({"status": given["status"]}, refund.id)
+        return {"finished": len(waiting)}
 
     def _dispute(self, given: JsonObject, charge_id: str) -> object:
         charge = self._charge(charge_id)

@@ -89,7 +89,8 @@ class Endpoints:
             amount=amount,
             reason=fields.get("reason"),
             metadata=call.params.metadata,
-            status=status,
+            status=status or parts.promises.new_status,
+            listed=parts.promises.lists_all,
         )
         parts.events.refund_created(charge, refund, cause)
         return refund
@@ -114,7 +115,7 @@ class Endpoints:
             if charge is not None
             else [r for r in parts.ledger.refunds.values() if r.account == call.account]
         )
-        visible = [r for r in found if not lag_s or r.made <= youngest]
+        visible = [r for r in found if r.listed and (not lag_s or r.made <= youngest)]
         chosen = [r for r in visible if paging.covers(r.created)]
         cursor = paging.starting_after or paging.ending_before
         place = parts.ledger.refund(call.account, cursor, _cursor(paging)).seq if cursor else 0

@@ -53,7 +53,10 @@ class Charge:
 
 @dataclass
 class Refund:
-    """One refund. `seq` orders refunds of one second; `made` is `created` with its fraction."""
+    """One refund. `seq` orders refunds of one second; `made` is `created` with its fraction.
+
+    One that is not `listed` never shows in a list.
+    """
 
     id: str
     seq: int
@@ -68,6 +71,7 @@ class Refund:
     metadata: dict[str, str] = field(default_factory=dict)
     failure_reason: str | None = None
     made: float = 0.0
+    listed: bool = True
 
     @property
     def live(self) -> bool:
@@ -138,6 +142,7 @@ class Ledger:
         reason: str | None,
         metadata: dict[str, str],
         status: str | None = None,
+        listed: bool = True,
     ) -> Refund:
         """Refund `amount`, or all that is left, or refuse as Stripe does.
 
@@ -158,6 +163,7 @@ class Ledger:
             reason=reason,
             metadata=dict(metadata),
             made=self.clock.now(),
+            listed=listed,
         )
         self._keep_refund(refund)
         if refund.live:

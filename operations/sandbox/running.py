@@ -21,6 +21,7 @@ class Sandbox:
     """A stand-in for Stripe on a loopback port, to be used as a context manager.
 
     `url` is where it serves and `control` talks to its control path. `port` 0 takes a free one.
+    `contract` is one of `promises.CONTRACTS`; another one raises NoSuchContractError.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Sandbox:
         key_window_s: float = DEFAULT_WINDOW_S,
         account_webhooks: Mapping[str, str] | None = None,
         webhook_base_delay_s: float = DEFAULT_BASE_DELAY_S,
+        contract: str = "stripe",
     ) -> None:
         self._address = (host, port)
         self._parts = Assembly(
@@ -44,6 +46,7 @@ class Sandbox:
                 key_window_s=key_window_s,
                 account_webhooks=tuple((account_webhooks or {}).items()),
                 webhook_base_delay_s=webhook_base_delay_s,
+                contract=contract,
             )
         )
         self._server: SandboxServer | None = None

@@ -24,6 +24,7 @@ class Send:
     """One arrival. `outcome` is `executed`, `replayed`, or says why nothing was executed.
 
     `interrupted` is a send during which the sandbox was killed: it may have had its effect.
+    `time` and `ended` are the sandbox's UTC seconds; the reply goes on the wire after `ended`.
     """
 
     request_id: str
@@ -39,6 +40,7 @@ class Send:
     status: int | None = None
     code: str | None = None
     refund: str | None = None
+    ended: float | None = None
 
 
 class SendLog:
