@@ -57,7 +57,7 @@ class RefundInput:
 def group_id(parts: Sequence[RefundInput]) -> UUID:
     """The id of a group: made from its parts, so that the same group asked for again has it too."""
     text = "\n".join(sorted(f"{part.digest()} {part.payment}" for part in parts))
-    return UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=8)
+    return _uuid(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]), version=8)
 
 
 def uuid7(now: datetime) -> UUID:
@@ -65,9 +65,13 @@ def uuid7(now: datetime) -> UUID:
     milliseconds = (now - _EPOCH) // timedelta(milliseconds=1)
     value = (milliseconds & ((1 << 48) - 1)) << 80
     value |= secrets.randbits(80)
-    value = (value & ~(0xF << 76)) | (0x7 << 76)
-    value = (value & ~(0x3 << 62)) | (0x2 << 62)
-    return UUID(int=value)
+    return _uuid(value, version=7)
+
+
+def _uuid(value: int, *, version: int) -> UUID:
+    """These 128 bits with the version's and variant's set; UUID itself knows 1 to 5 in 3.11."""
+    value = (value & ~(0xF << 76)) | (version << 76)
+    return UUID(int=(value & ~(0x3 << 62)) | (0x2 << 62))
 
 
 def idempotency_key(operation_id: UUID) -> str:

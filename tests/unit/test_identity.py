@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operations.domain.identity import RefundInput, idempotency_key, metadata, uuid7
+from operations.domain.identity import (
+    RefundInput,
+    group_id,
+    idempotency_key,
+    metadata,
+    uuid7,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 WISH = RefundInput(
@@ -85,6 +91,20 @@ def test_parts_do_not_run_into_each_other() -> None:
     one = replace(WISH, order_id="1", reference="23")
     two = replace(WISH, order_id="12", reference="3")
     assert one.digest() != two.digest()
+
+
+def test_a_group_is_the_same_in_any_order_of_its_parts() -> None:
+    parts = [WISH, replace(WISH, reference="line 1"), replace(WISH, payment="ch_2")]
+    group = group_id(parts)
+    assert group.version == 8
+    assert group.variant == "specified in RFC 4122"
+    assert group == group_id(parts[::-1])
+    assert group != group_id(parts[:2])
+    assert group != group_id([*parts[:2], replace(WISH, payment="ch_3")])
+
+
+def test_a_part_of_a_group_is_another_wish_than_the_same_alone() -> None:
+    assert replace(WISH, group=group_id([WISH])).digest() != WISH.digest()
 
 
 def test_the_key_and_the_mark_name_the_operation() -> None:
