@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from operations.demo.report import Row, totals
 from operations.demo.story import STORY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,3 +57,13 @@ def test_every_order_of_the_story_reaches_its_end_and_nothing_stays(tmp_path: Pa
     assert done.returncode == 0
     assert "4417" in done.stderr
     assert left_behind(tmp_path) == []
+
+
+def test_a_second_refund_of_any_run_is_a_duplicate_and_a_wrong_end() -> None:
+    earlier = {"by_operation": {"an-operation-of-an-earlier-run": {"refunds_all": 2}}}
+    row = Row(order="4417", amount="$38.00", told=(), states=(), refunds=2, duplicates=1)
+
+    assert totals([], {"by_operation": {}}, run=1, seconds=0)["ok"] is True
+    assert totals([], earlier, run=2, seconds=0)["duplicates"] == 1
+    assert totals([row], earlier, run=2, seconds=0)["duplicates"] == 2
+    assert totals([row], earlier, run=2, seconds=0)["ok"] is False
