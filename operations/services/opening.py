@@ -118,7 +118,7 @@ def lock_payment(*, engine: Engine, account: Account, facts: PaymentFacts) -> Pa
         "disputed": facts.disputed,
         "read_at": engine.clock(),
     }
-    payment, created = Payment.objects.select_for_update().get_or_create(
+    payment, created = Payment.objects.select_for_update(no_key=True).get_or_create(
         account=account, charge=facts.charge, defaults=figures
     )
     if not created:

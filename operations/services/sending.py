@@ -144,7 +144,9 @@ def leave_to_the_sweep(engine: Engine, operation: Operation, now: datetime) -> N
 
 def _lock_payment_of(operation_id: UUID, now: datetime) -> bool:
     """Lock the payment before its operation; tells whether another refund of it is in flight."""
-    payment = Payment.objects.select_for_update().filter(operations__pk=operation_id).first()
+    payment = (
+        Payment.objects.select_for_update(no_key=True).filter(operations__pk=operation_id).first()
+    )
     if payment is None:
         return False
     busy = payment.operations.exclude(pk=operation_id).filter(lease_expires_at__gt=now)

@@ -67,13 +67,15 @@ class OperationNotFound(Exception):
 def lock(operation_id: UUID) -> Operation:
     """The operation as it stands now, locked until the transaction ends.
 
+    Without its key, here and wherever a row is locked: the database checks the foreign keys of
+    whatever refers to a row at the commit, and two requests would wait for each other for ever.
     Raises OperationNotFound.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("An operation is locked inside a transaction.")
     try:
         return (
-            Operation.objects.select_for_update(of=("self",))
+            Operation.objects.select_for_update(no_key=True, of=("self",))
             .select_related("payment", "account")
             .get(pk=operation_id)
         )
@@ -233,7 +235,7 @@ def see_refund(
     account: Account, refund: RefundFacts, *, operation: Operation | None, now: datetime
 ) -> ProviderRefund:
     """Keep the furthest state of a refund. It belongs to the first operation that proved it."""
-    row, created = ProviderRefund.objects.select_for_update().get_or_create(
+    row, created = ProviderRefund.objects.select_for_update(no_key=True).get_or_create(
         account=account,
         provider_object_id=refund.id,
         defaults={

@@ -42,7 +42,7 @@ def claim_due_checks(*, engine: Engine) -> list[UUID]:
     """The operations whose check is due, each claimed so that another sweep leaves it alone."""
     now = engine.clock()
     due = (
-        Operation.objects.select_for_update(skip_locked=True, of=("self",))
+        Operation.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
         .filter(status__in=UNRESOLVED, next_check_at__lte=now)
         .order_by("next_check_at")[:_BATCH]
     )
