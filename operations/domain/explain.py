@@ -13,7 +13,7 @@ from operations.domain.answers import AnswerKind
 from operations.domain.classify import Doubt, Outcome
 from operations.domain.known import Known, LookedUp, Sent
 from operations.domain.sentences import Outside, Sentence, say
-from operations.domain.statuses import SETTLED, Attention, Status, UnknownReason
+from operations.domain.statuses import SETTLED, Attention, Status
 
 
 class Mark(StrEnum):
@@ -41,11 +41,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The headline, the lines that carry it, and why nothing more is sent (or None)."""
+    """The headline, and the lines that carry it."""
 
     lead: Sentence
     lines: tuple[Line, ...]
-    not_sent: Sentence | None
 
 
 def explain(known: Known) -> Explanation:
@@ -59,7 +58,7 @@ def explain(known: Known) -> Explanation:
         *_about_window(known),
         *_open_point(known),
     )
-    return Explanation(lead=_lead(known), lines=lines, not_sent=_why_not_sent(known))
+    return Explanation(lead=_lead(known), lines=lines)
 
 
 def _lead(known: Known) -> Sentence:
@@ -284,25 +283,3 @@ def _open_point(known: Known) -> list[Line]:
     else:
         sentence = say("It can still appear.")
     return [Line(mark=Mark.OPEN_POINT, sentence=sentence)]
-
-
-_NOT_SENT: Mapping[UnknownReason, str] = {
-    UnknownReason.SERVER_ERROR: "{provider} would repeat its answer for this key.",
-    UnknownReason.BUDGET_SPENT: "All sends are used up.",
-    UnknownReason.DEADLINE_PASSED: "The time for sending is over.",
-    UnknownReason.KEY_WINDOW_CLOSED: "{provider} may have forgotten the key, "
-    "so a send could make a second refund.",
-    UnknownReason.KEY_RETENTION_UNCLEAR: "Nobody states how long {provider} remembers the key, "
-    "so a send could make a second refund.",
-    UnknownReason.INTERRUPTED: "No safe send is left after the interrupted one.",
-    UnknownReason.UNSAFE_REFUSAL: "A refusal of a later send does not tell what the first one did.",
-    UnknownReason.UNREADABLE_ANSWER: "The answer could not be read, so another send tells nothing.",
-}
-
-
-def _why_not_sent(known: Known) -> Sentence | None:
-    if known.status is not Status.UNKNOWN or known.unknown_reason is None:
-        return None
-    return Sentence(
-        "Sending again is off. " + _NOT_SENT[known.unknown_reason], {"provider": known.provider}
-    )

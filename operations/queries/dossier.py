@@ -23,6 +23,7 @@ from operations.models import (
     WebhookEvent,
 )
 from operations.models.proposal import ProposalState
+from operations.queries.evidence import refunds_named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,13 @@ class Dossier:
     def lookups(self) -> list[Evidence]:
         """The look-ups, numbered by their place."""
         return [row for row in self.evidence if row.source == EvidenceSource.LOOKUP]
+
+    @property
+    def approved(self) -> Proposal | None:
+        """The newest proposal that a second person agreed to."""
+        return next(
+            (row for row in reversed(self.proposals) if row.state == ProposalState.APPROVED), None
+        )
 
     @property
     def statements(self) -> list[Evidence]:
@@ -153,6 +161,7 @@ def situation(dossier: Dossier, now: datetime) -> Situation:
         last_lookup=str(lookups[-1].facts.get("result", "")) if lookups else "",
         lookups_made=operation.lookups_made,
         next_check_at=operation.next_check_at,
+        now=now,
     )
 
 
@@ -171,37 +180,59 @@ def window_is_closed(operation: Operation, now: datetime) -> bool:
 class Match:
     """A refund held against what was sent. `proven`: it is this operation's own.
 
-    `belongs_to` is another operation that has proven it to be its own.
+    `claims`: it names this operation but differs. `belongs_to` is another operation that has
+    proven it to be its own.
     """
 
-    refund: ProviderRefund
+    refund: RefundFacts
     rows: tuple[Comparison, ...]
     proven: bool
-    belongs_to: UUID | None
+    claims: bool = False
+    belongs_to: UUID | None = None
 
 
 def nearest_match(dossier: Dossier) -> Match | None:
-    """The operation's own refund, or else the one that comes nearest, or None."""
+    """The operation's own refund, or one that claims to be, or the nearest, or None."""
     operation = dossier.operation
+    own = [row for row in dossier.refunds if _is_own(operation, row)]
+    if own:
+        return _match(operation, _facts_of(own[0]), proven=True)
+    kept = {row.provider_object_id for row in dossier.refunds}
+    claims = [
+        refund for refund in refunds_named(operation, dossier.evidence) if refund.id not in kept
+    ]
+    if claims:
+        return _match(operation, claims[-1], claims=True)
     if not dossier.refunds:
         return None
+    nearest = min(dossier.refunds, key=lambda row: _distance(operation, row))
+    return _match(operation, _facts_of(nearest), belongs_to=nearest.operation_id)
 
-    def distance(row: ProviderRefund) -> tuple[bool, bool, bool, float]:
-        created = row.provider_created_at or row.first_seen_at
-        return (
-            not _is_own(operation, row),
-            row.operation_id is not None,
-            (row.amount, row.currency) != (operation.amount, operation.currency),
-            abs((created - (operation.first_sent_at or operation.created_at)).total_seconds()),
-        )
 
-    nearest = min(dossier.refunds, key=distance)
-    own = _is_own(operation, nearest)
+def _match(
+    operation: Operation,
+    refund: RefundFacts,
+    *,
+    proven: bool = False,
+    claims: bool = False,
+    belongs_to: UUID | None = None,
+) -> Match:
     return Match(
-        refund=nearest,
-        rows=compare(operation.terms(), _facts_of(nearest)),
-        proven=own,
-        belongs_to=None if own else nearest.operation_id,
+        refund=refund,
+        rows=compare(operation.terms(), refund),
+        proven=proven,
+        claims=claims,
+        belongs_to=belongs_to,
+    )
+
+
+def _distance(operation: Operation, row: ProviderRefund) -> tuple[bool, bool, float]:
+    """How far a refund on the payment is from ours: owned by another, other terms, other time."""
+    created = row.provider_created_at or row.first_seen_at
+    return (
+        row.operation_id is not None,
+        (row.amount, row.currency) != (operation.amount, operation.currency),
+        abs((created - (operation.first_sent_at or operation.created_at)).total_seconds()),
     )
 
 

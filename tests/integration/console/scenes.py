@@ -30,12 +30,12 @@ JOB = Actor(kind=ActorKind.JOB, id="check", name="Scheduled check")
 PASSWORD = "a long password for tests"
 
 
-def person(role: str, name: str = "") -> User:
-    """Somebody who can sign in, with one role or ("") with none."""
+def person(role: str, name: str = "", *, password: str | None = None) -> User:
+    """Somebody with one role or ("") with none, who signs in with `password` if it is given."""
     first, _, last = (name or f"{role.capitalize() or 'Nobody'} Tester").partition(" ")
     user = User.objects.create_user(
         username=(name or role or "nobody").split(maxsplit=1)[0].lower(),
-        password=PASSWORD,
+        password=password,
         first_name=first,
         last_name=last,
     )
