@@ -16,6 +16,7 @@ from operations.domain.identity import RefundInput
 from operations.domain.key_window import KeyWindowPolicy
 from operations.models import Account, ApiKey, Operation
 from operations.providers import provider_for
+from operations.providers.stripe import STRIPE_CONTRACT
 from operations.sandbox import Sandbox, SandboxControl
 from operations.services.engine import Engine
 from operations.services.requesting import Asker, request_refund
@@ -76,6 +77,15 @@ class Stage:
         return replace(
             self.engine,
             open_provider=opener(self.sandbox.url, connect_s=connect_s, read_s=read_s),
+        )
+
+    def with_contract(self, **promises: Any) -> Engine:
+        """The engine with a provider that promises something else."""
+        contract = replace(STRIPE_CONTRACT, **promises)
+        open_provider = self.engine.open_provider
+        return replace(
+            self.engine,
+            open_provider=lambda account: Instead(open_provider(account), contract=contract),
         )
 
     def in_real_time(self) -> Engine:
@@ -185,18 +195,21 @@ def opener(url: str, *, connect_s: float = 2.0, read_s: float = 5.0) -> Callable
 
 def split_opener(*, reads: str, sends: str) -> Callable[[Account], Any]:
     """Opens an adapter that reads at one address and sends to another."""
-    return lambda account: _SplitProvider(
-        opener(reads)(account), opener(sends, connect_s=0.5)(account)
+    return lambda account: Instead(
+        opener(reads)(account),
+        create_refund=opener(sends, connect_s=0.5)(account).create_refund,
     )
 
 
-class _SplitProvider:
-    def __init__(self, reads: Any, sends: Any) -> None:
-        self._reads = reads
-        self.create_refund = sends.create_refund
+class Instead:
+    """A provider of which one thing is another's."""
+
+    def __init__(self, provider: Any, **others: Any) -> None:
+        self._provider = provider
+        vars(self).update(others)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._reads, name)
+        return getattr(self._provider, name)
 
 
 class AtOnce:
