@@ -1,28 +1,19 @@
 """The console as people use it: real rows, real services, a sandbox behind them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from operations.sandbox import Sandbox
-from operations.services.engine import default_engine
-
-from .scenes import Scenes, person
+from .scenes import Scenes, person, scenes_on
 
 
 @pytest.fixture
 def scenes(settings: Settings) -> Iterator[Scenes]:
     """A sandbox of its own, and settings that lead to it."""
-    with Sandbox() as sandbox:
-        settings.RECONCILE = replace(
-            settings.RECONCILE, stripe_api_base=sandbox.url, backoff_base_s=0.0
-        )
-        default_engine.cache_clear()
-        yield Scenes(sandbox)
-    default_engine.cache_clear()
+    with scenes_on(settings) as scenes:
+        yield scenes
 
 
 @pytest.fixture

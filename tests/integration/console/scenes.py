@@ -5,12 +5,14 @@ that no test wrote by hand. `ago` is how many seconds in the past it begins.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from pytest_django import Settings
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.closure import ClosingOutcome, EvidenceKind
@@ -207,6 +209,18 @@ class _Clock:
 
     def sleep(self, seconds: float) -> None:
         self._ago -= timedelta(seconds=seconds)
+
+
+@contextmanager
+def scenes_on(settings: Settings) -> Iterator[Scenes]:
+    """Scenes on a sandbox of their own, and settings that lead to it."""
+    with Sandbox() as sandbox:
+        settings.RECONCILE = replace(
+            settings.RECONCILE, stripe_api_base=sandbox.url, backoff_base_s=0.0
+        )
+        default_engine.cache_clear()
+        yield Scenes(sandbox)
+    default_engine.cache_clear()
 
 
 def fresh(operation: Operation) -> Operation:

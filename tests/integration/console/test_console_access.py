@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 
 from operations.console.urls import urlpatterns
 from operations.models import AuditEntry, Evidence, Operation, Proposal
@@ -28,6 +28,7 @@ def addresses() -> list[str]:
             kwargs={name: made_up[name] for name in pattern.pattern.converters if name in made_up},
         )
         for pattern in urlpatterns
+        if isinstance(pattern, URLPattern)
     ]
 
 

@@ -112,7 +112,7 @@ def test_one_person_closes_as_succeeded_with_a_refund_that_fits(
     ],
 )
 def test_what_is_wrong_is_said_and_what_was_typed_is_kept(
-    scenes: Scenes, signed_in: SignIn, changes: dict[str, str], words: str
+    scenes: Scenes, signed_in: SignIn, changes: dict[str, Any], words: str
 ) -> None:
     operation = absent(scenes)
     client = signed_in("operator")
