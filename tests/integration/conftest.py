@@ -4,15 +4,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from django.db import connection
 
 from operations.sandbox import Sandbox
+from operations.services.engine import default_engine
+from operations.services.keys import create_api_key
 
-from .stage import SECRET, MovingClock, Stage, engine_for
+from .agent import Agent
+from .stage import API_KEY, ENVIRONMENT, JOB, OLD_SECRET, SECRET, MovingClock, Stage, engine_for
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,3 +65,29 @@ def start_sender(process_env: dict[str, str]) -> Iterator[Callable[..., subproce
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def served(stage: Stage, settings: Any) -> Iterator[Stage]:
+    """The stage, with the ways in working on its sandbox and with its secret."""
+    settings.RECONCILE = replace(
+        settings.RECONCILE,
+        environment=ENVIRONMENT,
+        stripe_api_key=API_KEY,
+        stripe_api_base=stage.sandbox.url,
+        stripe_webhook_secrets=(OLD_SECRET, SECRET),
+        backoff_base_s=0.01,
+        read_timeout_s=30,
+        call_deadline_s=120,
+        lease_s=60,
+    )
+    default_engine.cache_clear()
+    yield stage
+    default_engine.cache_clear()
+
+
+@pytest.fixture
+def agent(served: Stage) -> Agent:
+    """A caller of the API with a key of its own."""
+    _, secret = create_api_key(engine=default_engine(), name="Support agent", actor=JOB)
+    return Agent(secret=secret)

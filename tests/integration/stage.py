@@ -22,6 +22,7 @@ from operations.services.engine import Engine
 from operations.services.requesting import Asker, request_refund
 
 SECRET = "whsec_of_the_tests"
+OLD_SECRET = "whsec_that_is_being_replaced"
 ENVIRONMENT = "tests"
 API_KEY = "sk_test_of_the_tests"
 

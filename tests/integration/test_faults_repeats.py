@@ -29,7 +29,7 @@ def api_key(number: int) -> ApiKey:
         name=f"Agent {number}",
         prefix="rck_",
         secret_hash=f"{number:064d}",
-        created_at="2026-01-01Z",
+        created_at="2026-01-01T00:00:00Z",
     )
 
 
