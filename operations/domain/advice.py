@@ -27,7 +27,11 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What the advice rests on. `last_lookup` is the result of the newest look-up, "" for none."""
+    """What the advice rests on.
+
+    `last_lookup` is the result of the newest look-up, "" for none; `absent` only where the
+    provider's list can show an absence.
+    """
 
     status: Status
     attention: frozenset[Attention]

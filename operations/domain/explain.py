@@ -195,7 +195,7 @@ def _looked(known: Known, last: LookedUp) -> Sentence:
                 "Refund {refund} with our reference was on the payment at {at}.",
                 refund=Outside(last.refund_id), at=last.at,
             )  # fmt: skip
-        case "absent":
+        case "absent" | "unproven":
             return say("No refund with our reference was found on the payment at {at}.", at=last.at)
         case "incomplete":
             return say(
@@ -278,6 +278,11 @@ def _open_point(known: Known) -> list[Line]:
         sentence = say("Nobody has looked at {provider} yet.", provider=known.provider)
     elif looked.result == "absent" and known.window_closed:
         sentence = say("A late refund is unlikely, not impossible.")
+    elif looked.result == "unproven":
+        sentence = say(
+            "{provider} does not list every refund. It may exist all the same.",
+            provider=known.provider,
+        )
     elif looked.result == "found" or Attention.MISMATCH in known.attention:
         sentence = say("It stays unknown until somebody closes it.")
     else:

@@ -1,5 +1,6 @@
 """Everything about one operation, read once, and the facts that explanations are made from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -158,7 +159,7 @@ def situation(dossier: Dossier, now: datetime) -> Situation:
         attention=flags(operation),
         proposal_waits=dossier.waiting is not None,
         window_closed=window_is_closed(operation, now),
-        last_lookup=str(lookups[-1].facts.get("result", "")) if lookups else "",
+        last_lookup=lookup_result(lookups[-1].facts) if lookups else "",
         lookups_made=operation.lookups_made,
         next_check_at=operation.next_check_at,
         now=now,
@@ -171,9 +172,15 @@ def flags(operation: Operation) -> frozenset[Attention]:
 
 
 def window_is_closed(operation: Operation, now: datetime) -> bool:
-    """Whether the key can't be relied on any more."""
+    """Whether the key can't be relied on any more: its time is over, or none was ever stated."""
     closes = operation.key_window_closes_at
-    return closes is not None and closes <= now
+    return operation.status == Status.UNKNOWN if closes is None else closes <= now
+
+
+def lookup_result(facts: Mapping[str, Any]) -> str:
+    """The result of a look-up; `unproven` where the provider's list can't show an absence."""
+    result = str(facts.get("result", ""))
+    return "unproven" if result == "absent" and facts.get("proves_absence") is False else result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +280,7 @@ def _looked(number: int, row: Evidence) -> LookedUp:
     return LookedUp(
         number=number,
         at=row.observed_at,
-        result=str(row.facts.get("result", "")),
+        result=lookup_result(row.facts),
         refund_id=row.provider_object_id,
         others=int(row.facts.get("refunds_seen_count") or 0),
     )
