@@ -1,4 +1,4 @@
-"""Every page, wide and light, narrow and dark: nothing for axe to find, nothing to scroll sideways."""
+"""Every page, wide and light, narrow and dark: axe finds nothing, nothing scrolls sideways."""
 
 from collections.abc import Iterator
 
