@@ -404,11 +404,10 @@ def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned
 
 
 def _postpone(engine: Engine, operation: Operation, at: datetime, now: datetime) -> None:
-    """Leave it open: look first, and send again in the background, later with each attempt."""
-    step = min(operation.attempts_made, len(engine.lookup_schedule_s)) - 1
+    """Leave it open: a check looks first, on the schedule of look-ups, and then sends again."""
     planned = operation.next_check_at
     if planned is None or planned <= now:
-        pause = timedelta(seconds=engine.lookup_schedule_s[max(step, 0)])
+        pause = engine.next_lookup_after(operation.lookups_made) or timedelta(days=1)
         planned = max(at, now + pause)
     operation.change(now=now, next_send_at=at, next_check_at=planned)
 
