@@ -182,13 +182,18 @@ def _apply(
             )
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=now)
-    return Handled(handling=_HANDLING_OF[taken], operation=operation)
+    return Handled(
+        handling=_HANDLING_OF[taken],
+        operation=operation,
+        # When in doubt, the refund as the provider has it now is what is believed.
+        look_up=operation.pk if taken is Taken.UNDECIDED else None,
+    )
 
 
 _HANDLING_OF = {
     Taken.CHANGED: Handling.APPLIED,
     Taken.NOTHING_NEW: Handling.NO_CHANGE,
-    Taken.UNDECIDED: Handling.NO_CHANGE,
+    Taken.UNDECIDED: Handling.NEEDS_LOOKUP,
     Taken.SECOND_REFUND: Handling.APPLIED,
     Taken.MISMATCH: Handling.MISMATCH,
 }
