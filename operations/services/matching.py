@@ -19,6 +19,7 @@ from operations.models import (
     EvidenceSource,
     Handling,
     Operation,
+    Payment,
     ProviderRefund,
     WebhookEvent,
 )
@@ -89,6 +90,8 @@ def _handle(engine: Engine, event: WebhookEvent) -> Handled:
         return Handled(handling=Handling.IGNORED)
     if facts.livemode is not None and facts.livemode != engine.livemode:
         return Handled(handling=Handling.WRONG_MODE)
+    if len(facts.refunds) > 1:
+        _lock_payment(event, facts)
     results = [_handle_refund(engine, event, facts, refund) for refund in facts.refunds]
     by_key = None
     if not any(result.operation for result in results):
@@ -106,9 +109,9 @@ def _handle(engine: Engine, event: WebhookEvent) -> Handled:
 _IMPORTANCE = (
     Handling.MISMATCH,
     Handling.APPLIED,
+    Handling.NEEDS_LOOKUP,
     Handling.NO_CHANGE,
     Handling.UNMATCHED,
-    Handling.NEEDS_LOOKUP,
     Handling.OTHER_ENVIRONMENT,
     Handling.NOT_OURS,
     Handling.IGNORED,
@@ -224,6 +227,14 @@ def _operation_with_key(facts: EventFacts) -> UUID | None:
         .values_list("pk", flat=True)
         .first()
     )
+
+
+def _lock_payment(event: WebhookEvent, facts: EventFacts) -> None:
+    """Let one at a time see all refunds of a payment; see `look_up`."""
+    rows = Payment.objects.select_for_update(no_key=True).filter(
+        account__provider_account=event.event_account, charge=facts.charge
+    )
+    list(rows.order_by("pk"))
 
 
 def _account(event: WebhookEvent, engine: Engine) -> Account | None:

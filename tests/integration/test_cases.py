@@ -28,7 +28,7 @@ from operations.services.sending import send_until_decided
 
 from .cases import CASES, ENVIRONMENT, Recording, provider_answer, webhook
 from .deliveries import deliver
-from .recorded import recorded_provider
+from .recorded import Recorded, recorded_provider
 from .stage import JOB, SECRET, MovingClock, engine_for
 
 
@@ -413,7 +413,7 @@ def test_lists_are_read_to_their_end_and_believed_by_proof_only(
 @pytest.mark.django_db(transaction=True)
 def test_first_page_alone_is_never_read_as_absence() -> None:
     operation = insert("h2")
-    broken = (503, {}, {"error": {"type": "api_error"}})
+    broken: Recorded = (503, {}, {"error": {"type": "api_error"}})
 
     with recorded_provider(lists=[provider_answer("L03a"), broken]) as provider:
         found = look_up(engine=engine_at(provider.url), operation_id=operation.pk, actor=JOB)
