@@ -189,7 +189,7 @@ def _limits(rules: _Rules, contract: Contract) -> str:
 def _contracts(rules: _Rules, contracts: Iterable[Contract]) -> str:
     rows = []
     for contract in contracts:
-        absent = Absence(looked_at=_START, complete=True, seconds_after_send=86_400)
+        absent = Absence(looked_at=_START, complete=True, explained=True, seconds_after_send=86_400)
         fresh = absence_is_fresh(
             absent, now=_START, conclusive_after_s=contract.lookup_conclusive_after_s
         )

@@ -279,6 +279,37 @@ def test_absence_that_is_too_old_or_too_early_does_not_count(stage: Stage) -> No
         assert reasons == [SecondPersonReason.NO_FRESH_ABSENCE]
 
 
+def test_absence_from_before_the_last_send_does_not_count(stage: Stage) -> None:
+    stage.clock.freeze()
+    payment = stage.payment()
+    stage.control.fault("drop", when="before", times=5, payment=payment)
+    stage.control.fault("drop", when="after", payment=payment)
+    still_open = stage.ask(payment)
+    looked_up(stage, still_open)
+    operation = stage.ask(payment)
+    assert (operation.status, stage.sends(payment)) == (Status.UNKNOWN, 6)
+
+    reasons = propose(stage, operation, failed(operation)).reasons
+
+    assert reasons == [SecondPersonReason.NO_FRESH_ABSENCE]
+    assert stage.refunds(payment) == 1
+
+
+def test_absence_beside_a_total_that_the_list_does_not_explain_does_not_count(
+    stage: Stage,
+) -> None:
+    payment = stage.payment()
+    operation = unknown(stage, payment, made=True)
+    stage.control.lag(3_600)
+    operation = looked_up(stage, operation)
+    assert operation.status == Status.UNKNOWN
+
+    reasons = propose(stage, operation, failed(operation)).reasons
+
+    assert reasons == [SecondPersonReason.NO_FRESH_ABSENCE]
+    assert stage.refunds(payment) == 1
+
+
 def test_second_proposal_is_refused_while_one_waits(stage: Stage) -> None:
     operation = unknown(stage, stage.payment(), made=False)
     propose(stage, operation, failed(operation))
