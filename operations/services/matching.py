@@ -13,7 +13,7 @@ from django.db import transaction
 from operations.domain.answers import RefundFacts
 from operations.domain.events import EventFacts
 from operations.domain.matching import our_mark, place_differences
-from operations.domain.statuses import Attention
+from operations.domain.statuses import Attention, Status
 from operations.models import (
     Account,
     EvidenceSource,
@@ -185,12 +185,23 @@ def _apply(
             )
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=now)
+    _plan_check(engine, operation, now)
     return Handled(
         handling=_HANDLING_OF[taken],
         operation=operation,
         # When in doubt, the refund as the provider has it now is what is believed.
         look_up=operation.pk if taken is Taken.UNDECIDED else None,
     )
+
+
+def _plan_check(engine: Engine, operation: Operation, now: datetime) -> None:
+    """Plan the first look-up of a refund that was announced before its send was over.
+
+    Whoever sends plans only what its own answer leaves undecided.
+    """
+    pause = engine.next_lookup_after(operation.lookups_made)
+    if operation.status == Status.PROCESSING and operation.next_check_at is None and pause:
+        operation.change(now=now, next_check_at=now + pause)
 
 
 _HANDLING_OF = {

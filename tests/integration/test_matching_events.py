@@ -21,7 +21,7 @@ from operations.models import (
     WebhookEvent,
 )
 from operations.services.matching import handle_next_event
-from operations.services.sweeping import events_wait
+from operations.services.sweeping import check, claim_due_checks, events_wait
 
 from .deliveries import WEBHOOKS, deliver, event
 from .stage import PART, AtOnce, Stage, ask
@@ -101,6 +101,30 @@ def test_webhook_that_overtakes_the_answer_makes_one_result(hooked: Stage) -> No
     assert answered.evidence.filter(source=EvidenceSource.ANSWER).count() == 1
     assert (answered.lease_owner, answered.lease_expires_at) == ("", None)
     assert (hooked.refunds(payment), hooked.sends(payment)) == (1, 1)
+
+
+def test_pending_refund_that_a_webhook_tells_of_during_the_send_is_still_looked_up(
+    served: Stage,
+) -> None:
+    payment = served.payment()
+    served.control.fault("drop", when="after", payment=payment)
+
+    def pause_for_a_webhook(seconds: float) -> None:
+        (send,) = served.control.sends(payment=payment)
+        told = refund_event("evt_1", Operation.objects.get(), id=send["refund"], status="pending")
+        deliver(told)
+        handle_next_event(engine=served.engine)
+
+    operation = served.ask(payment, engine=replace(served.engine, sleep=pause_for_a_webhook))
+
+    assert (operation.status, operation.lease_owner) == (Status.PROCESSING, "")
+    assert operation.next_check_at is not None
+    served.clock.advance(60)
+    assert claim_due_checks(engine=served.engine) == [operation.pk]
+    check(engine=served.engine, operation_id=operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.SUCCEEDED
+    assert (served.refunds(payment), served.sends(payment)) == (1, 1)
 
 
 def test_doubled_and_late_webhooks_change_nothing(hooked: Stage) -> None:
