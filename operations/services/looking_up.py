@@ -130,7 +130,7 @@ def _pause(engine: Engine, operation: Operation) -> timedelta | None:
     """
     if operation.status not in UNRESOLVED:
         return None
-    pause = engine.next_lookup_after(operation.lookups_made + 1)
+    pause = engine.next_lookup_after(operation.lookups_made + 1, Status(operation.status))
     return pause or timedelta(days=1) if operation.status == Status.OPEN else pause
 
 
