@@ -11,6 +11,7 @@ from operations.domain import next_step
 from operations.domain.answers import Answer, AnswerKind
 from operations.models import Attempt, Operation
 from operations.services import opening, requesting, sending, sweeping
+from operations.services.engine import Engine
 from operations.services.guarding import GuardedProvider
 from tests.simulation import callers, jobs
 from tests.simulation.faults.planting import planted
@@ -110,6 +111,18 @@ def sends_of_one_payment_side_by_side() -> Iterator[None]:
         patch.object(requesting, "may_send_at_once", lambda *about: True),
         patch.object(sending, "_lock_payment_of", lambda *about: False),
     ):
+        yield
+
+
+@planted
+def sends_after_a_long_sleep() -> Iterator[None]:
+    """A process that was frozen after it wrote its attempt down sends when it wakes up."""
+
+    def never(engine: Engine, attempt: Attempt) -> bool:
+        engine.clock()
+        return False
+
+    with patch.object(sending, "_woke_too_late", never):
         yield
 
 
