@@ -16,9 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Walk all entries, chain by chain."""
-        entries = AuditEntry.objects.order_by("chain", "number").iterator(
-            chunk_size=2_000
-        )
+        entries = AuditEntry.objects.order_by("chain", "number").iterator(chunk_size=2_000)
         chains = count = 0
         for chain, rows in groupby(entries, key=lambda entry: entry.chain):
             chains += 1
