@@ -50,7 +50,7 @@ run: $(LOCAL) ## Run everything on this machine, until Ctrl-C (ARGS="--port 8001
 
 .PHONY: test
 test: $(DEV) chromium ## Run all tests (ARGS="-k word")
-	$(BIN)/python -m pytest --numprocesses $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: bench
 bench: $(LOCAL) ## Measure against other tools, a JSON line each (ONLY=send ARGS="--rounds 9")

@@ -200,7 +200,7 @@ def _ours(engine: Engine, threads: int, seconds: float) -> float:
     def act() -> None:
         refund_once(engine)
 
-    return _rate(threads, seconds, lambda: act, connection.close)
+    return _rate(threads, seconds, lambda: act, lambda: connection.close())
 
 
 def _by_sql(url: str, threads: int, seconds: float) -> float:
@@ -212,7 +212,8 @@ def _by_sql(url: str, threads: int, seconds: float) -> float:
 
 
 def _by_dbos(dbos: subprocess.Popen[str], threads: int, seconds: float) -> float:
-    assert dbos.stdin and dbos.stdout  # noqa: S101 - both are pipes
+    assert dbos.stdin  # noqa: S101 - a pipe
+    assert dbos.stdout  # noqa: S101 - a pipe
     started = time.monotonic()
     dbos.stdin.write(f"{threads} {seconds}\n")
     dbos.stdin.flush()

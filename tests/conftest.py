@@ -134,7 +134,7 @@ def local_stack_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
         started.append((stack, log))
         try:
             stack.start()
-            stack.wait_ready()
+            stack.wait_ready(timeout_s=180)
         except Exception as error:
             error.add_note((data_dir / "output.log").read_text()[-5_000:])
             raise

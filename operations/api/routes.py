@@ -1,12 +1,16 @@
 """The routes: parse, one call, answer."""
 
 import uuid
+from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Any
 
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
-from ninja import Header, NinjaAPI
+from django.http.response import HttpResponseBase
+from ninja import Header, NinjaAPI, Status
+from ninja.decorators import decorate_view
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from operations.api.answers import answer, group_answer
@@ -43,7 +47,31 @@ api = NinjaAPI(
     urls_namespace="api-v1",
 )
 
+#: The largest body that is read, in bytes.
 _MAX_BODY = 64 * 1024
+
+
+def json_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Refuse a body that is not declared as JSON, or is too large, before it is read."""
+
+    @wraps(view)
+    def check(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length) > _MAX_BODY:
+            message = f"must not be larger than {_MAX_BODY} bytes"
+            return _body_problem(413, "body_too_large", "body", message)
+        if request.content_type != "application/json":
+            return _body_problem(
+                415, "unsupported_media_type", "Content-Type", "must be application/json"
+            )
+        return view(request, **arguments)
+
+    return check
+
+
+def _body_problem(status: int, code: str, field: str, message: str) -> HttpResponse:
+    errors = [{"field": field, "message": message}]
+    return problem(status, code, f"{field}: {message}", errors=errors)
 
 
 @api.post(
@@ -51,6 +79,7 @@ _MAX_BODY = 64 * 1024
     response={200: RefundAnswer, 202: RefundAnswer},
     summary="Ask for a refund",
 )
+@decorate_view(json_only)
 def ask_for_refund(
     request: HttpRequest,
     wish: RefundRequest,
@@ -85,7 +114,7 @@ def ask_for_refund(
         ),
         asker=_asker(request, wish, token),
     )
-    return answer(operation, now=engine.clock())
+    return Status(*answer(operation, now=engine.clock()))
 
 
 @api.get(
@@ -102,7 +131,7 @@ def read_refund(request: HttpRequest, operation_id: str) -> Any:
     operation = Operation.objects.select_related("account").filter(pk=wanted).first()
     if operation is None:
         return _not_found()
-    return answer(operation, now=default_engine().clock())
+    return Status(*answer(operation, now=default_engine().clock()))
 
 
 @api.post(
@@ -110,6 +139,7 @@ def read_refund(request: HttpRequest, operation_id: str) -> Any:
     response={200: GroupAnswer, 202: GroupAnswer},
     summary="Ask for several refunds that belong together",
 )
+@decorate_view(json_only)
 def ask_for_group(request: HttpRequest, wish: GroupRequest) -> Any:
     """Open one operation for each payment, all or none, send each with its own key.
 
@@ -133,7 +163,7 @@ def ask_for_group(request: HttpRequest, wish: GroupRequest) -> Any:
         ],
         asker=_asker(request, wish, wish.client_request_token),
     )
-    return group_answer(operations, now=engine.clock())
+    return Status(*group_answer(operations, now=engine.clock()))
 
 
 @api.get(
@@ -152,7 +182,47 @@ def read_group(request: HttpRequest, group: str) -> Any:
     )
     if not operations:
         return _not_found()
-    return group_answer(operations, now=default_engine().clock())
+    return Status(*group_answer(operations, now=default_engine().clock()))
+
+
+_NEVER = ["PUT", "PATCH", "DELETE", "OPTIONS"]
+_NOT_POST = ["GET", "HEAD", *_NEVER]
+_NOT_GET = ["HEAD", "POST", *_NEVER]
+_UNLISTED: dict[str, Any] = {"auth": None, "include_in_schema": False}
+
+
+@api.api_operation(_NOT_POST, "/refunds", **_UNLISTED)
+@api.api_operation(_NOT_POST, "/refund-groups", **_UNLISTED)
+def takes_post(request: HttpRequest) -> HttpResponse:
+    """What is asked for is posted."""
+    return _wrong_method(request, "POST")
+
+
+@api.api_operation(_NOT_GET, "/refunds/{operation_id}", **_UNLISTED)
+def operation_takes_get(request: HttpRequest, operation_id: str) -> HttpResponse:
+    """How an operation stands is read."""
+    return _wrong_method(request, "GET")
+
+
+@api.api_operation(_NOT_GET, "/refund-groups/{group}", **_UNLISTED)
+def group_takes_get(request: HttpRequest, group: str) -> HttpResponse:
+    """How a group stands is read."""
+    return _wrong_method(request, "GET")
+
+
+# The last one: addresses are tried in their order.
+@api.api_operation(["GET", *_NOT_GET], "/{path:unknown}", **_UNLISTED)
+def nothing_here(request: HttpRequest, unknown: str) -> HttpResponse:
+    """Every other address below this API."""
+    return problem(404, "not_found", "There is nothing at this address.")
+
+
+def _wrong_method(request: HttpRequest, allowed: str) -> HttpResponse:
+    response = problem(
+        405, "method_not_allowed", f"{request.method} is not taken here; use {allowed}."
+    )
+    response["Allow"] = allowed
+    return response
 
 
 def _not_found() -> HttpResponse:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from operations.domain.advice import advise, customer_message
+from operations.domain.advice import advise, customer_message, why_not_sent
 from operations.domain.closure import is_closable
 from operations.domain.explain import explain
 from operations.domain.money import Money
@@ -49,13 +49,15 @@ def operation_context(
     status = Status(operation.status)
     payment = payment_money(dossier)
     match = nearest_match(dossier)
+    known = known_facts(dossier, now)
     return {
         "tab": tab,
         "dossier": dossier,
         "operation": operation,
         "provider": provider_label(operation.account.provider),
-        "explanation": explain(known_facts(dossier, now)),
+        "explanation": explain(known),
         "advice": advise(situation(dossier, now)),
+        "not_sent": why_not_sent(known.unknown_reason, known.provider),
         "closable": is_closable(status),
         "events": timeline(dossier),
         "audit_break": first_break(dossier.audit),

@@ -1,5 +1,6 @@
 """What a person might do next, and what a customer can be told. The default is harmless."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -7,7 +8,7 @@ from typing import assert_never
 
 from operations.domain.money import Money
 from operations.domain.sentences import Outside, Sentence, Value, say
-from operations.domain.statuses import Attention, Status
+from operations.domain.statuses import Attention, Status, UnknownReason
 
 
 class Step(StrEnum):
@@ -26,7 +27,11 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What the advice rests on. `last_lookup` is the result of the newest look-up, "" for none."""
+    """What the advice rests on.
+
+    `last_lookup` is the result of the newest look-up, "" for none; `absent` only where the
+    provider's list can show an absence.
+    """
 
     status: Status
     attention: frozenset[Attention]
@@ -35,6 +40,7 @@ class Situation:
     last_lookup: str
     lookups_made: int
     next_check_at: datetime | None
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Advice:
 def advise(situation: Situation) -> Advice:
     """The step that fits the situation."""
     if situation.proposal_waits:
-        return Advice(Step.SECOND_PERSON, "A second person decides", say("A proposal is waiting."))
+        return Advice(Step.SECOND_PERSON, "A second person decides", say("A proposal is waiting"))
     flagged = _for_attention(situation.attention)
     if flagged is not None:
         return flagged
@@ -59,7 +65,7 @@ def advise(situation: Situation) -> Advice:
         case Status.OPEN | Status.PROCESSING:
             return Advice(Step.WAIT, "Wait", _next_check(situation))
         case Status.SUCCEEDED | Status.FAILED:
-            return Advice(Step.NOTHING, "Nothing to do", say("It is settled."))
+            return Advice(Step.NOTHING, "Nothing to do", say("It is settled"))
         case _:
             assert_never(situation.status)
 
@@ -93,6 +99,8 @@ def _for_unknown(situation: Situation) -> Advice:
 def _next_check(situation: Situation) -> Sentence:
     if situation.next_check_at is None:
         return say("No automatic look-up is planned")
+    if situation.next_check_at <= situation.now:
+        return say("An automatic look-up is due")
     return say("Next automatic look-up at {at}", at=situation.next_check_at)
 
 
@@ -120,3 +128,24 @@ def customer_message(*, status: Status, attention: bool, money: Money, order_id:
             "We are looking into it and will write again."
         )
     return Sentence(text, values)
+
+
+_NOT_SENT: Mapping[UnknownReason, str] = {
+    UnknownReason.SERVER_ERROR: "{provider} would repeat its answer for this key.",
+    UnknownReason.BUDGET_SPENT: "All sends are used up.",
+    UnknownReason.DEADLINE_PASSED: "The time for sending is over.",
+    UnknownReason.KEY_WINDOW_CLOSED: "{provider} may have forgotten the key, "
+    "so a send could make a second refund.",
+    UnknownReason.KEY_RETENTION_UNCLEAR: "Nobody states how long {provider} remembers the key, "
+    "so a send could make a second refund.",
+    UnknownReason.INTERRUPTED: "No safe send is left after the interrupted one.",
+    UnknownReason.UNSAFE_REFUSAL: "A refusal of a later send does not tell what the first one did.",
+    UnknownReason.UNREADABLE_ANSWER: "The answer could not be read, so another send tells nothing.",
+}
+
+
+def why_not_sent(reason: UnknownReason | None, provider: str) -> Sentence | None:
+    """Why an unknown operation is not sent again; None when it is not unknown."""
+    if reason is None:
+        return None
+    return Sentence("Sending again is off. " + _NOT_SENT[reason], {"provider": provider})

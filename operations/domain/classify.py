@@ -87,11 +87,14 @@ def _classify_response(
         return _classify_success(answer, terms)
     if 300 <= status < 400:
         return _UNREADABLE
+    if not answer.error_type:
+        # A page of somebody between may stand in front of an answer that was lost.
+        return _INDETERMINATE
     if status in (401, 403):
         return _CONFIGURATION
-    if status in (409, 429):
+    if status == 429 or status in contract.concurrent_statuses:
         return _NOT_EXECUTED
-    if status in (400, 402, 404) and answer.error_type:
+    if status in (400, 402, 404):
         return _classify_refusal(answer, earlier_in_doubt=earlier_in_doubt)
     return _INDETERMINATE
 

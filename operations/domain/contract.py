@@ -34,6 +34,8 @@ class Contract:
 
     `key_window_s` None: nobody states how long a key is remembered.
     `frozen_statuses`: answers that the provider repeats for the key as long as it lives.
+    `concurrent_statuses`: what a second send gets while the first one with its key still runs; this
+    second one executed nothing.
     `pending_statuses`: words of its own for "received, the end comes later".
     `lookup_conclusive_after_s` None: a list that lacks the refund never proves its absence.
     Rates None: no limit of ours.
@@ -49,6 +51,7 @@ class Contract:
     lookup_conclusive_after_s: int | None
     reads_per_s: float | None = None
     writes_per_s: float | None = None
+    concurrent_statuses: frozenset[int] = frozenset([409])
     pending_statuses: frozenset[str] = frozenset()
 
     @property

@@ -13,7 +13,7 @@ from operations.domain.answers import AnswerKind
 from operations.domain.classify import Doubt, Outcome
 from operations.domain.known import Known, LookedUp, Sent
 from operations.domain.sentences import Outside, Sentence, say
-from operations.domain.statuses import SETTLED, Attention, Status, UnknownReason
+from operations.domain.statuses import SETTLED, Attention, Status
 
 
 class Mark(StrEnum):
@@ -41,11 +41,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The headline, the lines that carry it, and why nothing more is sent (or None)."""
+    """The headline, and the lines that carry it."""
 
     lead: Sentence
     lines: tuple[Line, ...]
-    not_sent: Sentence | None
 
 
 def explain(known: Known) -> Explanation:
@@ -59,7 +58,7 @@ def explain(known: Known) -> Explanation:
         *_about_window(known),
         *_open_point(known),
     )
-    return Explanation(lead=_lead(known), lines=lines, not_sent=_why_not_sent(known))
+    return Explanation(lead=_lead(known), lines=lines)
 
 
 def _lead(known: Known) -> Sentence:
@@ -196,7 +195,7 @@ def _looked(known: Known, last: LookedUp) -> Sentence:
                 "Refund {refund} with our reference was on the payment at {at}.",
                 refund=Outside(last.refund_id), at=last.at,
             )  # fmt: skip
-        case "absent":
+        case "absent" | "unproven":
             return say("No refund with our reference was found on the payment at {at}.", at=last.at)
         case "incomplete":
             return say(
@@ -279,30 +278,13 @@ def _open_point(known: Known) -> list[Line]:
         sentence = say("Nobody has looked at {provider} yet.", provider=known.provider)
     elif looked.result == "absent" and known.window_closed:
         sentence = say("A late refund is unlikely, not impossible.")
+    elif looked.result == "unproven":
+        sentence = say(
+            "{provider} does not list every refund. It may exist all the same.",
+            provider=known.provider,
+        )
     elif looked.result == "found" or Attention.MISMATCH in known.attention:
         sentence = say("It stays unknown until somebody closes it.")
     else:
         sentence = say("It can still appear.")
     return [Line(mark=Mark.OPEN_POINT, sentence=sentence)]
-
-
-_NOT_SENT: Mapping[UnknownReason, str] = {
-    UnknownReason.SERVER_ERROR: "{provider} would repeat its answer for this key.",
-    UnknownReason.BUDGET_SPENT: "All sends are used up.",
-    UnknownReason.DEADLINE_PASSED: "The time for sending is over.",
-    UnknownReason.KEY_WINDOW_CLOSED: "{provider} may have forgotten the key, "
-    "so a send could make a second refund.",
-    UnknownReason.KEY_RETENTION_UNCLEAR: "Nobody states how long {provider} remembers the key, "
-    "so a send could make a second refund.",
-    UnknownReason.INTERRUPTED: "No safe send is left after the interrupted one.",
-    UnknownReason.UNSAFE_REFUSAL: "A refusal of a later send does not tell what the first one did.",
-    UnknownReason.UNREADABLE_ANSWER: "The answer could not be read, so another send tells nothing.",
-}
-
-
-def _why_not_sent(known: Known) -> Sentence | None:
-    if known.status is not Status.UNKNOWN or known.unknown_reason is None:
-        return None
-    return Sentence(
-        "Sending again is off. " + _NOT_SENT[known.unknown_reason], {"provider": known.provider}
-    )

@@ -13,6 +13,11 @@ class KeyWindowPolicy:
     window_s: int
     margin_s: int
 
+    @property
+    def send_time(self) -> timedelta:
+        """How long an operation may be sent at all, under whatever contract."""
+        return timedelta(seconds=max(self.window_s - self.margin_s, 0))
+
 
 def window_closes_at(
     *,

@@ -25,7 +25,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedUp:
-    """One look-up. `result` is found, absent, incomplete or unreadable."""
+    """One look-up. `result` is found, absent, unproven, incomplete or unreadable.
+
+    Unproven is an absence from a list that does not show every refund.
+    """
 
     number: int
     at: datetime

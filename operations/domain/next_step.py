@@ -94,6 +94,7 @@ def decide(
         return Hold() if paused and isinstance(step, Send) else step
     step = _send_again(
         attempts,
+        created_at=created_at,
         contract=contract,
         budget=budget,
         policy=policy,
@@ -114,7 +115,7 @@ def _first_send(
     *, created_at: datetime, contract: Contract, policy: KeyWindowPolicy, now: datetime
 ) -> NextStep:
     closes_at = window_closes_at(first_send=created_at, contract=contract, policy=policy)
-    if closes_at is not None and now >= closes_at:
+    if now >= (closes_at or created_at + policy.send_time):
         return MarkUnknown(UnknownReason.DEADLINE_PASSED)
     return Send(now)
 
@@ -140,6 +141,7 @@ def _what_the_answers_say(attempts: Sequence[AttemptState]) -> NextStep | None:
 def _send_again(
     attempts: Sequence[AttemptState],
     *,
+    created_at: datetime,
     contract: Contract,
     budget: Budget,
     policy: KeyWindowPolicy,
@@ -165,9 +167,14 @@ def _send_again(
         return MarkUnknown(_spent_reason(last.reading.doubt))
     if doubtful and last.should_retry is False:
         return MarkUnknown(_spent_reason(last.reading.doubt))
+    # Without a window nothing is in doubt here, and yet a refund is not sent whole days later.
+    ends_at = closes_at or created_at + policy.send_time
+    too_late = MarkUnknown(
+        UnknownReason.KEY_WINDOW_CLOSED if closes_at else UnknownReason.DEADLINE_PASSED
+    )
     if configuration_blocked:
-        if closes_at is not None and now >= closes_at:
-            return MarkUnknown(UnknownReason.KEY_WINDOW_CLOSED)
+        if now >= ends_at:
+            return too_late
         return HandOver(Attention.CONFIGURATION)
     wait = backoff_s(
         attempts=len(attempts),
@@ -176,8 +183,8 @@ def _send_again(
         at_least_s=last.retry_after_s or 0.0,
     )
     at = max(now, last.finished_at + timedelta(seconds=wait))
-    if closes_at is not None and at >= closes_at:
-        return MarkUnknown(UnknownReason.KEY_WINDOW_CLOSED)
+    if at >= ends_at:
+        return too_late
     return Send(at)
 
 

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from operations.providers.base import Provider
+from operations.providers.contracts import SPOKEN_TO_LIKE_STRIPE
 from operations.providers.stripe import StripeProvider
 
 
@@ -16,11 +17,13 @@ def provider_for(
     read_timeout_s: float,
 ) -> Provider:
     """The adapter for `provider`. Raises LookupError for a name nobody serves."""
-    if provider == "stripe":
-        return StripeProvider(
-            api_key=api_key,
-            api_base=api_base,
-            connect_timeout_s=connect_timeout_s,
-            read_timeout_s=read_timeout_s,
-        )
-    raise LookupError(f"There is no provider named {provider}.")
+    contract = SPOKEN_TO_LIKE_STRIPE.get(provider)
+    if contract is None:
+        raise LookupError(f"There is no provider named {provider}.")
+    return StripeProvider(
+        api_key=api_key,
+        api_base=api_base,
+        connect_timeout_s=connect_timeout_s,
+        read_timeout_s=read_timeout_s,
+        contract=contract,
+    )

@@ -3,10 +3,12 @@
 `stripe_answers` reads how a send ended, `stripe_objects` what the objects say.
 """
 
+import contextlib
 import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Never, cast
 
 import requests
@@ -20,15 +22,18 @@ from operations.domain.answers import (
     RefundList,
 )
 from operations.domain.contract import Contract, FindBy, KeyLocation, SavedAnswers
+from operations.domain.refund_state import RefundStatus
 from operations.providers.base import (
     PaymentNotFound,
     ReadFailed,
     ReadRefused,
     RefundNotFound,
 )
+from operations.providers.bounded_http import bounded_session
 from operations.providers.stripe_answers import (
     answer_of_error,
     answer_of_response,
+    answer_of_text,
     first_line,
 )
 from operations.providers.stripe_objects import payment_facts, refund_facts
@@ -52,7 +57,10 @@ _PAGE_SIZE = 100
 
 
 class StripeProvider:
-    """Refunds at Stripe. Timeouts in seconds; safe to use from several threads."""
+    """Refunds at Stripe, or at a provider that is spoken to like it and promises less.
+
+    Timeouts in seconds: one call ends after both together. Safe to use from several threads.
+    """
 
     endpoint = "/v1/refunds"
 
@@ -93,23 +101,25 @@ class StripeProvider:
         _require_amount(parameters.get("amount"))
         if "idempotency_key" in parameters:
             raise ValueError("The idempotency key belongs in the header, not in the parameters.")
-        if not idempotency_key or len(idempotency_key) > self.contract.key_max_length:
-            raise ValueError("An idempotency key of 1 to 255 characters is needed.")
         options = _options(account)
         if self.contract.has_key:
+            longest = self.contract.key_max_length
+            if not idempotency_key or len(idempotency_key) > longest:
+                raise ValueError(f"An idempotency key of 1 to {longest} characters is needed.")
             options["idempotency_key"] = idempotency_key
         started = time.monotonic()
+        self._local.response = None
         try:
             refund = self._client().v1.refunds.create(
                 cast("Any", _in_order(parameters)), cast("Any", options)
             )
-            answer = answer_of_response(refund.last_response)
+            answer = self._in_our_words(answer_of_response(refund.last_response))
         except stripe.StripeError as error:
             answer = answer_of_error(error)
         except Exception as error:
             # Whatever it was, the bytes may have left.
-            answer = Answer(kind=AnswerKind.CONNECTION_LOST, message=first_line(error))
-        return _timed(answer, started)
+            answer = self._answer_so_far(error)
+        return replace(answer, duration_ms=int((time.monotonic() - started) * 1000))
 
     def read_payment(self, *, payment: str, account: str) -> PaymentFacts:
         """Read a payment by charge or payment intent id. Raises PaymentNotFound, ReadFailed."""
@@ -138,7 +148,7 @@ class StripeProvider:
         refund = refund_facts(body)
         if refund is None or refund.id != refund_id:
             raise ReadFailed("The provider's answer is not a refund.")
-        return refund
+        return self._refund_in_our_words(refund)
 
     def list_refunds(self, *, payment: str, account: str) -> RefundList:
         """All refunds of a payment, read until `has_more` is false. Raises ReadFailed."""
@@ -154,7 +164,7 @@ class StripeProvider:
             if not isinstance(rows, list):
                 raise ReadFailed("The provider's answer is not a list.")
             refunds = [refund for refund in map(refund_facts, rows) if refund is not None]
-            found.extend(refunds)
+            found.extend(map(self._refund_in_our_words, refunds))
             if body.get("has_more") is not True:
                 complete = body.get("has_more") is False and len(refunds) == len(rows)
                 return RefundList(refunds=tuple(found), complete=complete, pages=page)
@@ -162,6 +172,29 @@ class StripeProvider:
                 return RefundList(refunds=tuple(found), complete=False, pages=page)
             after = refunds[-1].id
         return RefundList(refunds=tuple(found), complete=False, pages=_MAX_PAGES)
+
+    def _answer_so_far(self, error: Exception) -> Answer:
+        """What had come when something broke: an answer the SDK could not read, or nothing."""
+        response: requests.Response | None = self._local.response
+        with contextlib.suppress(requests.RequestException, RuntimeError):
+            if response is not None:
+                text = response.content.decode("utf-8", "replace")
+                return answer_of_text(response.status_code, response.headers, text)
+        return Answer(kind=AnswerKind.CONNECTION_LOST, message=first_line(error))
+
+    def _remember(self, response: requests.Response, *_: Any, **__: Any) -> None:
+        self._local.response = response
+
+    def _in_our_words(self, answer: Answer) -> Answer:
+        if answer.refund is None:
+            return answer
+        return replace(answer, refund=self._refund_in_our_words(answer.refund))
+
+    def _refund_in_our_words(self, refund: RefundFacts) -> RefundFacts:
+        """A provider's own word for "received, its end comes later" is pending in ours."""
+        if refund.status in self.contract.pending_statuses:
+            return replace(refund, status=RefundStatus.PENDING)
+        return refund
 
     def _read_page(self, parameters: Mapping[str, Any], account: str) -> dict[str, Any]:
         return self._read(
@@ -194,8 +227,8 @@ class StripeProvider:
     def _client(self) -> stripe.StripeClient:
         client: stripe.StripeClient | None = getattr(self._local, "client", None)
         if client is None:
-            session = requests.Session()
-            session.max_redirects = 0
+            session = bounded_session(sum(self._timeout))
+            session.hooks["response"].append(self._remember)
             bases: Any = {"api": self._api_base} if self._api_base else {}
             client = stripe.StripeClient(
                 self._api_key,
@@ -230,8 +263,3 @@ def _raise_read_error(error: stripe.StripeError, missing: Exception) -> Never:
     if error.http_status in (400, 401, 403):
         raise ReadRefused(first_line(error)) from error
     raise ReadFailed(first_line(error)) from error
-
-
-def _timed(answer: Answer, started: float) -> Answer:
-    values = {name: getattr(answer, name) for name in answer.__dataclass_fields__}
-    return Answer(**values | {"duration_ms": int((time.monotonic() - started) * 1000)})

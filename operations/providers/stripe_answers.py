@@ -5,7 +5,10 @@ say less than the HTTP status and the chain of causes.
 """
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
@@ -17,6 +20,10 @@ from operations.providers.storable import storable, storable_text
 from operations.providers.stripe_objects import refund_facts
 
 _KEPT_TEXT = 2_000
+_NETWORK_ERROR = re.compile(r"\(Network error: (.*)\)", re.DOTALL)
+_IN_MEMORY = re.compile(r"<\S+ object at 0x[0-9a-f]+>:? ?")
+#: A longer pause than this outlives every key window, in seconds.
+_LONGEST_PAUSE_S = 30 * 86_400.0
 
 
 def answer_of_response(response: Any) -> Answer:
@@ -37,21 +44,14 @@ def answer_of_response(response: Any) -> Answer:
 def answer_of_error(error: stripe.StripeError) -> Answer:
     """An error answer, an answer that is none of Stripe's, or a connection that broke."""
     if isinstance(error, stripe.APIConnectionError):
-        return Answer(kind=_connection_kind(error), message=first_line(error))
+        return Answer(kind=_connection_kind(error), message=_network_error(error))
     status = error.http_status
     if status is None:
         return Answer(kind=AnswerKind.CONNECTION_LOST, message=first_line(error))
     body = storable(error.json_body)
     details = body.get("error") if isinstance(body, dict) else None
     if not isinstance(details, dict):
-        kind = AnswerKind.UNREADABLE if 200 <= status < 400 else AnswerKind.RESPONSE
-        return Answer(
-            kind=kind,
-            http_status=status,
-            body=storable_text(_as_text(error.http_body)[:_KEPT_TEXT]),
-            message="The answer is not one of the provider's.",
-            **_headers(error.headers or {}),
-        )
+        return answer_of_text(status, error.headers or {}, _as_text(error.http_body))
     return Answer(
         kind=AnswerKind.RESPONSE,
         http_status=status,
@@ -64,9 +64,28 @@ def answer_of_error(error: stripe.StripeError) -> Answer:
     )
 
 
+def answer_of_text(status: int, headers: Mapping[str, str], text: str) -> Answer:
+    """An answer whose body is none of the provider's, or none that the SDK can read."""
+    return Answer(
+        kind=AnswerKind.UNREADABLE if 200 <= status < 400 else AnswerKind.RESPONSE,
+        http_status=status,
+        body=storable_text(text[:_KEPT_TEXT]),
+        message="The answer is not one of the provider's.",
+        **_headers(headers),
+    )
+
+
 def first_line(error: Exception) -> str:
     """The message without the SDK's advice to write to Stripe's support."""
     return storable_text((str(error).splitlines() or [type(error).__name__])[0][:500])
+
+
+def _network_error(error: Exception) -> str:
+    """What broke, out of the SDK's message, without the names of objects in memory."""
+    said = _NETWORK_ERROR.search(str(error))
+    if said is None:
+        return first_line(error)
+    return storable_text(_IN_MEMORY.sub("", said[1])[:500])
 
 
 def _as_text(body: object) -> str:
@@ -112,14 +131,29 @@ def _headers(headers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "replayed": named.get("idempotent-replayed", "").lower() == "true",
         "should_retry": should_retry,
-        "retry_after_s": _seconds(named.get("retry-after", "")),
+        "retry_after_s": _pause_s(named.get("retry-after", ""), named.get("date", "")),
         "request_id": named.get("request-id", "")[:255],
     }
 
 
-def _seconds(text: str) -> float | None:
+def _pause_s(text: str, date: str) -> float | None:
+    """The seconds of a Retry-After header, given as a number or as a time (RFC 9110, 10.2.3).
+
+    A time counts from the answer's own Date, so that no clock of ours comes in.
+    """
     try:
         value = float(text)
     except ValueError:
+        moment, sent = _moment(text), _moment(date)
+        if moment is None or sent is None:
+            return None
+        value = max(0.0, (moment - sent).total_seconds())
+    return min(value, _LONGEST_PAUSE_S) if value >= 0 else None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
         return None
-    return value if 0 <= value <= 3_600 else None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,5 +1,6 @@
 """Everything about one operation, read once, and the facts that explanations are made from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ from operations.models import (
     WebhookEvent,
 )
 from operations.models.proposal import ProposalState
+from operations.queries.evidence import refunds_named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,13 @@ class Dossier:
     def lookups(self) -> list[Evidence]:
         """The look-ups, numbered by their place."""
         return [row for row in self.evidence if row.source == EvidenceSource.LOOKUP]
+
+    @property
+    def approved(self) -> Proposal | None:
+        """The newest proposal that a second person agreed to."""
+        return next(
+            (row for row in reversed(self.proposals) if row.state == ProposalState.APPROVED), None
+        )
 
     @property
     def statements(self) -> list[Evidence]:
@@ -150,9 +159,10 @@ def situation(dossier: Dossier, now: datetime) -> Situation:
         attention=flags(operation),
         proposal_waits=dossier.waiting is not None,
         window_closed=window_is_closed(operation, now),
-        last_lookup=str(lookups[-1].facts.get("result", "")) if lookups else "",
+        last_lookup=lookup_result(lookups[-1].facts) if lookups else "",
         lookups_made=operation.lookups_made,
         next_check_at=operation.next_check_at,
+        now=now,
     )
 
 
@@ -162,46 +172,74 @@ def flags(operation: Operation) -> frozenset[Attention]:
 
 
 def window_is_closed(operation: Operation, now: datetime) -> bool:
-    """Whether the key can't be relied on any more."""
+    """Whether the key can't be relied on any more: its time is over, or none was ever stated."""
     closes = operation.key_window_closes_at
-    return closes is not None and closes <= now
+    return operation.status == Status.UNKNOWN if closes is None else closes <= now
+
+
+def lookup_result(facts: Mapping[str, Any]) -> str:
+    """The result of a look-up; `unproven` where the provider's list can't show an absence."""
+    result = str(facts.get("result", ""))
+    return "unproven" if result == "absent" and facts.get("proves_absence") is False else result
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
     """A refund held against what was sent. `proven`: it is this operation's own.
 
-    `belongs_to` is another operation that has proven it to be its own.
+    `claims`: it names this operation but differs. `belongs_to` is another operation that has
+    proven it to be its own.
     """
 
-    refund: ProviderRefund
+    refund: RefundFacts
     rows: tuple[Comparison, ...]
     proven: bool
-    belongs_to: UUID | None
+    claims: bool = False
+    belongs_to: UUID | None = None
 
 
 def nearest_match(dossier: Dossier) -> Match | None:
-    """The operation's own refund, or else the one that comes nearest, or None."""
+    """The operation's own refund, or one that claims to be, or the nearest, or None."""
     operation = dossier.operation
+    own = [row for row in dossier.refunds if _is_own(operation, row)]
+    if own:
+        return _match(operation, _facts_of(own[0]), proven=True)
+    kept = {row.provider_object_id for row in dossier.refunds}
+    claims = [
+        refund for refund in refunds_named(operation, dossier.evidence) if refund.id not in kept
+    ]
+    if claims:
+        return _match(operation, claims[-1], claims=True)
     if not dossier.refunds:
         return None
+    nearest = min(dossier.refunds, key=lambda row: _distance(operation, row))
+    return _match(operation, _facts_of(nearest), belongs_to=nearest.operation_id)
 
-    def distance(row: ProviderRefund) -> tuple[bool, bool, bool, float]:
-        created = row.provider_created_at or row.first_seen_at
-        return (
-            not _is_own(operation, row),
-            row.operation_id is not None,
-            (row.amount, row.currency) != (operation.amount, operation.currency),
-            abs((created - (operation.first_sent_at or operation.created_at)).total_seconds()),
-        )
 
-    nearest = min(dossier.refunds, key=distance)
-    own = _is_own(operation, nearest)
+def _match(
+    operation: Operation,
+    refund: RefundFacts,
+    *,
+    proven: bool = False,
+    claims: bool = False,
+    belongs_to: UUID | None = None,
+) -> Match:
     return Match(
-        refund=nearest,
-        rows=compare(operation.terms(), _facts_of(nearest)),
-        proven=own,
-        belongs_to=None if own else nearest.operation_id,
+        refund=refund,
+        rows=compare(operation.terms(), refund),
+        proven=proven,
+        claims=claims,
+        belongs_to=belongs_to,
+    )
+
+
+def _distance(operation: Operation, row: ProviderRefund) -> tuple[bool, bool, float]:
+    """How far a refund on the payment is from ours: owned by another, other terms, other time."""
+    created = row.provider_created_at or row.first_seen_at
+    return (
+        row.operation_id is not None,
+        (row.amount, row.currency) != (operation.amount, operation.currency),
+        abs((created - (operation.first_sent_at or operation.created_at)).total_seconds()),
     )
 
 
@@ -242,7 +280,7 @@ def _looked(number: int, row: Evidence) -> LookedUp:
     return LookedUp(
         number=number,
         at=row.observed_at,
-        result=str(row.facts.get("result", "")),
+        result=lookup_result(row.facts),
         refund_id=row.provider_object_id,
         others=int(row.facts.get("refunds_seen_count") or 0),
     )

@@ -1,5 +1,6 @@
 """One operation under its lock, with all that a decision about it rests on."""
 
+from typing import Any
 from uuid import UUID
 
 from operations.domain.audit import CHAIN_START
@@ -8,7 +9,7 @@ from operations.models.audit import chain_of
 from operations.models.evidence import NEXT_EVIDENCE_ID
 from operations.models.statements import build, columns, run_together, width
 
-_LOCK = "SELECT 1 FROM operations_operation WHERE id = $1 FOR UPDATE"
+_LOCK = "SELECT 1 FROM operations_operation WHERE id = $1 FOR NO KEY UPDATE"
 
 # Sent after the lock is held: a statement that waits for a lock sees other tables as they were
 # before it waited.
@@ -66,7 +67,7 @@ def keep_attempts(operation: Operation, attempts: list[Attempt]) -> None:
     """Let `operation.attempts.all()` answer with these objects, as a prefetch does."""
     for attempt in attempts:
         attempt.operation = operation
-    rows = operation.attempts.all()
-    rows._result_cache = attempts  # type: ignore[attr-defined]
+    rows: Any = operation.attempts.all()
+    rows._result_cache = attempts
     rows._prefetch_done = True
     operation._prefetched_objects_cache = {"attempts": rows}  # type: ignore[attr-defined]

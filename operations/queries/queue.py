@@ -19,10 +19,12 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.expressions import OrderBy
 
 from operations.domain.advice import Advice, Situation, advise
-from operations.domain.statuses import Status
+from operations.domain.sentences import Sentence
+from operations.domain.statuses import SETTLED, Status
 from operations.models import Evidence, EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
-from operations.queries.dossier import flags, window_is_closed
+from operations.queries.dossier import flags, lookup_result, window_is_closed
+from operations.queries.evidence import in_words
 from operations.queries.figures import COUNT_CAP
 
 PAGE_SIZE = 50
@@ -42,6 +44,7 @@ class QueueRow:
 
     operation: Operation
     last_evidence: Evidence | None
+    told: Sentence | None
     advice: Advice
     since: datetime
     proposal_waits: bool
@@ -227,6 +230,7 @@ def _row(operation: Operation, newest: Mapping[UUID, Evidence], now: datetime) -
     return QueueRow(
         operation=operation,
         last_evidence=evidence,
+        told=in_words(evidence, settled=operation.status in SETTLED) if evidence else None,
         since=operation.needs_person_since or operation.created_at,
         proposal_waits=waits,
         advice=advise(
@@ -235,9 +239,10 @@ def _row(operation: Operation, newest: Mapping[UUID, Evidence], now: datetime) -
                 attention=flags(operation),
                 proposal_waits=waits,
                 window_closed=window_is_closed(operation, now),
-                last_lookup=str(evidence.facts.get("result", "")) if evidence and looked else "",
+                last_lookup=lookup_result(evidence.facts) if evidence and looked else "",
                 lookups_made=operation.lookups_made,
                 next_check_at=operation.next_check_at,
+                now=now,
             )
         ),
     )

@@ -1,15 +1,11 @@
 """The timeline of an operation: requests, attempts, webhooks, look-ups, people, in one order."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from enum import StrEnum
-from typing import Any
 
 from operations.domain.answers import AnswerKind
 from operations.domain.classify import Outcome
 from operations.domain.sentences import Outside, Sentence, say
-from operations.domain.statuses import Status
+from operations.domain.statuses import SETTLED, Status
 from operations.models import (
     Attempt,
     AuditEntry,
@@ -20,45 +16,8 @@ from operations.models import (
     WebhookEvent,
 )
 from operations.queries.dossier import Dossier, provider_label
-
-
-class EventKind(StrEnum):
-    """What an event of the timeline is; the page draws an icon for it."""
-
-    REQUEST = "agent"
-    ATTEMPT = "send"
-    LOOKUP = "search"
-    WEBHOOK = "webhook"
-    PERSON = "person"
-    STATUS = "unknown"
-
-
-class Tone(StrEnum):
-    """How an event's mark is drawn."""
-
-    PLAIN = ""
-    BAD = "bad"
-    GOOD = "good"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimelineEvent:
-    """One thing that happened. `outside` is text that others wrote; `raw` what is kept of it.
-
-    `tags` are short facts; `meta` ids and durations that came from outside.
-    """
-
-    at: datetime
-    kind: EventKind
-    anchor: str
-    head: Sentence
-    text: Sentence | None = None
-    outside: str = ""
-    tone: Tone = Tone.PLAIN
-    tags: tuple[tuple[str, Tone], ...] = ()
-    meta: tuple[str, ...] = ()
-    raw: dict[str, Any] = field(default_factory=dict)
+from operations.queries.events import EventKind, TimelineEvent, Tone
+from operations.queries.evidence import in_words
 
 
 def timeline(dossier: Dossier) -> list[TimelineEvent]:
@@ -68,7 +27,7 @@ def timeline(dossier: Dossier) -> list[TimelineEvent]:
         *(_attempt(dossier, row) for row in dossier.attempts),
         *_evidence(dossier),
         *_quiet_webhooks(dossier),
-        *(event for row in dossier.audit if (event := _audit(row)) is not None),
+        *(event for row in dossier.audit if (event := _audit(dossier, row)) is not None),
     ]
     return sorted(events, key=lambda event: event.at)
 
@@ -170,74 +129,87 @@ def _attempt_text(row: Attempt, provider: str) -> Sentence:
 
 def _evidence(dossier: Dossier) -> Iterator[TimelineEvent]:
     lookups = 0
+    settled = dossier.operation.status in SETTLED
     answered: set[object] = set()
     for row in dossier.evidence:
         match row.source:
             case EvidenceSource.LOOKUP:
                 lookups += 1
-                yield _lookup(row, lookups)
+                yield _lookup(row, lookups, settled=settled)
             case EvidenceSource.WEBHOOK:
-                yield _webhook(row)
+                yield _webhook(row, settled=settled)
             case EvidenceSource.STATEMENT:
-                yield _statement(row)
+                yield _statement(row, dossier)
             case EvidenceSource.ANSWER:
                 # The attempt shows its first answer; what came after is shown here.
                 if row.attempt_id is not None and row.attempt_id not in answered:
                     answered.add(row.attempt_id)
                 else:
-                    yield _other(row, say("Late answer") if row.attempt_id else say("Decision"))
+                    head = say("Late answer") if row.attempt_id else say("Decision")
+                    yield _other(row, head, settled=settled)
             case _:
-                yield _other(row, say("Report row"))
+                yield _other(row, say("Report row"), settled=settled)
 
 
-def _lookup(row: Evidence, number: int) -> TimelineEvent:
+def _lookup(row: Evidence, number: int, *, settled: bool) -> TimelineEvent:
     result = row.facts.get("result")
     return TimelineEvent(
         at=row.recorded_at,
         kind=EventKind.LOOKUP,
         anchor=f"lookup-{number}",
         head=say("Look-up {n}", n=number),
-        outside=row.summary,
+        text=in_words(row, settled=settled),
         tone=Tone.BAD if result == "unreadable" else Tone.PLAIN,
         meta=(row.actor_name,),
         raw=dict(row.facts),
     )
 
 
-def _webhook(row: Evidence) -> TimelineEvent:
+def _webhook(row: Evidence, *, settled: bool) -> TimelineEvent:
     event = row.event
     return TimelineEvent(
         at=row.recorded_at,
         kind=EventKind.WEBHOOK,
         anchor=f"event-{row.event_id}" if event else f"evidence-{row.pk}",
         head=say("Webhook {type}", type=Outside(event.event_type if event else "")),
-        outside=row.summary,
+        text=in_words(row, settled=settled),
         meta=(event.event_id,) if event else (),
         raw=dict(event.payload) if event else dict(row.facts),
     )
 
 
-def _statement(row: Evidence) -> TimelineEvent:
+def _statement(row: Evidence, dossier: Dossier) -> TimelineEvent:
+    """A person's finding; of a proposal that was agreed to, with the second person's note."""
     facts = row.facts
+    note = Outside(str(facts.get("note", row.summary)))
+    second = dossier.approved if facts.get("proposed_by") else None
     reference = str(facts.get("reference", ""))
     return TimelineEvent(
         at=row.recorded_at,
         kind=EventKind.PERSON,
         anchor=f"evidence-{row.pk}",
         head=say("{who} decided", who=Outside(row.actor_name)),
-        outside=str(facts.get("note", row.summary)),
+        text=say("{note}", note=note)
+        if second is None
+        else say(
+            "{first}: {note} {second}: {answer}",
+            first=Outside(second.proposed_by_name),
+            note=note,
+            second=Outside(second.decided_by_name),
+            answer=Outside(second.decision_note),
+        ),
         meta=(reference,) if reference else (),
         raw=dict(facts),
     )
 
 
-def _other(row: Evidence, head: Sentence) -> TimelineEvent:
+def _other(row: Evidence, head: Sentence, *, settled: bool) -> TimelineEvent:
     return TimelineEvent(
         at=row.recorded_at,
         kind=EventKind.ATTEMPT,
         anchor=f"evidence-{row.pk}",
         head=head,
-        outside=row.summary,
+        text=in_words(row, settled=settled),
         meta=(row.actor_name,),
         raw=dict(row.facts),
     )
@@ -280,7 +252,7 @@ _BECAME = {
 }
 
 
-def _audit(row: AuditEntry) -> TimelineEvent | None:
+def _audit(dossier: Dossier, row: AuditEntry) -> TimelineEvent | None:
     """The changes of an operation. Its opening is told by its first request already."""
     before, after = row.before.get("status"), row.after.get("status")
     if row.action in _PEOPLE_ACTIONS:
@@ -288,14 +260,19 @@ def _audit(row: AuditEntry) -> TimelineEvent | None:
         kind = EventKind.PERSON if row.actor_kind == "person" else EventKind.STATUS
     elif before != after and before is not None and after is not None:
         head, kind = Sentence(_BECAME[Status(after)]), EventKind.STATUS
+    elif row.before.get("attention", []) != row.after.get("attention", []) and row.before:
+        head, kind = Sentence(_PEOPLE_ACTIONS["attention_raised"]), EventKind.STATUS
     else:
         return None
+    evidence = next((e for e in dossier.evidence if str(e.pk) == row.evidence_id), None)
+    settled = dossier.operation.status in SETTLED
     return TimelineEvent(
         at=row.at,
         kind=kind,
         anchor=f"audit-{row.number}",
         head=head,
-        outside=row.reason,
+        text=in_words(evidence, settled=settled) if evidence else None,
+        outside="" if evidence else row.reason,
         tone=Tone.UNKNOWN if kind is EventKind.STATUS and after == Status.UNKNOWN else Tone.PLAIN,
         meta=(row.actor_name,),
         raw={"action": row.action, "before": row.before, "after": row.after},

@@ -349,7 +349,7 @@ def _propose(
 
 
 def _locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
-    proposal = Proposal.objects.select_for_update().get(pk=proposal_id)
+    proposal = Proposal.objects.select_for_update(no_key=True).get(pk=proposal_id)
     if proposal.state != ProposalState.WAITING:
         raise ClosingRefused(f"This proposal is {proposal.get_state_display().lower()} already.")
     if proposal.proposed_by == actor.id:

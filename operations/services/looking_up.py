@@ -1,7 +1,7 @@
 """Looking up: reading what the provider has for a payment, to the last page. It moves no money."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -36,11 +36,15 @@ class LookupResult(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """What the provider showed. `error` is set when it could not be read."""
+    """What the provider showed. `error` is set when it could not be read.
+
+    `proves_absence`: whether a refund that is not on the list may be called absent at all.
+    """
 
     refunds: RefundList
     payment: PaymentFacts | None = None
     error: str = ""
+    proves_absence: bool = True
 
 
 def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult:
@@ -51,7 +55,9 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
     """
     operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
     started_at = engine.clock()
-    seen = _read(engine.provider(operation.account), operation)
+    provider = engine.provider(operation.account)
+    proves = provider.contract.lookup_conclusive_after_s is not None
+    seen = replace(_read(provider, operation), proves_absence=proves)
     with transaction.atomic():
         return _take(engine, lock(operation_id), seen, actor, started_at)
 
@@ -148,6 +154,7 @@ def _facts(
     return {
         "result": result,
         "complete": seen.refunds.complete,
+        "proves_absence": seen.proves_absence,
         "pages": seen.refunds.pages,
         "refunds_seen": [refund.id for refund in seen.refunds.refunds][:200],
         "refunds_seen_count": len(seen.refunds.refunds),

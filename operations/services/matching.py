@@ -76,7 +76,7 @@ def handle_next_event(*, engine: Engine) -> UUID | bool | None:
 
 def _claim(now: datetime) -> WebhookEvent | None:
     return (
-        WebhookEvent.objects.select_for_update(skip_locked=True)
+        WebhookEvent.objects.select_for_update(no_key=True, skip_locked=True)
         .filter(handled_at__isnull=True, handle_after__lte=now)
         .order_by("handle_after", "id")
         .first()

@@ -18,7 +18,7 @@ def pause_sending(*, engine: Engine, account: Account, reason: str, actor: Actor
 
     Raises PauseRefused.
     """
-    account = Account.objects.select_for_update().get(pk=account.pk)
+    account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.paused_at is not None:
         raise PauseRefused(f"Sending on {account.name} is paused already.")
     if not reason.strip():
@@ -33,7 +33,7 @@ def pause_sending(*, engine: Engine, account: Account, reason: str, actor: Actor
 @transaction.atomic
 def resume_sending(*, engine: Engine, account: Account, reason: str, actor: Actor) -> Account:
     """Let sending go on. What waited is checked at once. Raises PauseRefused."""
-    account = Account.objects.select_for_update().get(pk=account.pk)
+    account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.paused_at is None:
         raise PauseRefused(f"Sending on {account.name} is not paused.")
     if not reason.strip():
@@ -42,7 +42,7 @@ def resume_sending(*, engine: Engine, account: Account, reason: str, actor: Acto
     account.paused_by = account.pause_reason = ""
     _save(engine, account, "sending_resumed", reason, actor)
     now = engine.clock()
-    waiting = Operation.objects.select_for_update(of=("self",)).filter(
+    waiting = Operation.objects.select_for_update(no_key=True, of=("self",)).filter(
         account=account, status=Status.OPEN
     )
     for operation in waiting.order_by("created_at"):

@@ -175,7 +175,9 @@ def leave_to_the_sweep(engine: Engine, operation: Operation, now: datetime) -> N
 
 def _lock_payment_of(operation_id: UUID, now: datetime) -> bool:
     """Lock the payment before its operation; tells whether another refund of it is in flight."""
-    payment = Payment.objects.select_for_update().filter(operations__pk=operation_id).first()
+    payment = (
+        Payment.objects.select_for_update(no_key=True).filter(operations__pk=operation_id).first()
+    )
     if payment is None:
         return False
     busy = payment.operations.exclude(pk=operation_id).filter(lease_expires_at__gt=now)
@@ -442,11 +444,10 @@ def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned
 
 
 def _postpone(engine: Engine, operation: Operation, at: datetime, now: datetime) -> None:
-    """Leave it open: look first, and send again in the background, later with each attempt."""
-    step = min(operation.attempts_made, len(engine.lookup_schedule_s)) - 1
+    """Leave it open: a check looks first, on the schedule of look-ups, and then sends again."""
     planned = operation.next_check_at
     if planned is None or planned <= now:
-        pause = timedelta(seconds=engine.lookup_schedule_s[max(step, 0)])
+        pause = engine.next_lookup_after(operation.lookups_made) or timedelta(days=1)
         planned = max(at, now + pause)
     operation.change(now=now, next_send_at=at, next_check_at=planned)
 

@@ -72,6 +72,8 @@ class OperationNotFound(Exception):
 def lock(operation_id: UUID) -> Operation:
     """The operation as it stands now, with its attempts, locked until the transaction ends.
 
+    Without its key, here and wherever a row is locked: the database checks the foreign keys of
+    whatever refers to a row at the commit, and two requests would wait for each other for ever.
     Raises OperationNotFound.
     """
     if not transaction.get_connection().in_atomic_block:

@@ -22,7 +22,7 @@ from operations.services.sending import (
 #: How many rows one sweep takes on.
 _BATCH = 100
 #: How long a check that was handed to a worker is left alone, in seconds.
-_CHECK_CLAIM_S = 120
+_CHECK_CLAIM_S = 45
 
 
 def give_up_lost_sends(*, engine: Engine) -> int:
@@ -31,10 +31,18 @@ def give_up_lost_sends(*, engine: Engine) -> int:
         "lease_expires_at"
     )
     ids = list(lost.values_list("pk", flat=True)[:_BATCH])
-    return sum(
-        give_up_attempt(engine=engine, operation_id=operation_id, actor=SWEEP)
-        for operation_id in ids
+    return sum(_give_up(engine, operation_id) for operation_id in ids)
+
+
+@transaction.atomic
+def _give_up(engine: Engine, operation_id: UUID) -> bool:
+    """Give one up, unless somebody holds its row: then the next sweep finds it again."""
+    is_free = (
+        Operation.objects.select_for_update(skip_locked=True, of=("self",), no_key=True)
+        .filter(pk=operation_id)
+        .exists()
     )
+    return is_free and give_up_attempt(engine=engine, operation_id=operation_id, actor=SWEEP)
 
 
 @transaction.atomic
@@ -42,7 +50,7 @@ def claim_due_checks(*, engine: Engine) -> list[UUID]:
     """The operations whose check is due, each claimed so that another sweep leaves it alone."""
     now = engine.clock()
     due = (
-        Operation.objects.select_for_update(skip_locked=True, of=("self",))
+        Operation.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
         .filter(status__in=UNRESOLVED, next_check_at__lte=now)
         .order_by("next_check_at")[:_BATCH]
     )

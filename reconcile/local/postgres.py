@@ -27,6 +27,9 @@ VERSION = 18
 # PostgreSQL refuses to run as root; a container's root lends it one of these users.
 _UNPRIVILEGED = ("postgres", "pgserver")
 
+# Several test processes, each with fifty threads that ask at the same moment.
+_MOST_CONNECTIONS = 300
+
 # For data that nobody misses, such as a test's.
 _NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
@@ -58,7 +61,11 @@ class EmbeddedPostgres(EmbeddedServer):
         return owner
 
     def command(self) -> list[str]:
-        settings = ["listen_addresses=", f"unix_socket_directories={self.socket_dir}"]
+        settings = [
+            "listen_addresses=",
+            f"unix_socket_directories={self.socket_dir}",
+            f"max_connections={_MOST_CONNECTIONS}",
+        ]
         if not self._durable:
             settings += _NOT_DURABLE
         options = [part for setting in settings for part in ("-c", setting)]

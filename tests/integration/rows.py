@@ -57,16 +57,16 @@ class Rows:
         )
         return self.run(statement, [row])[0][0]
 
-    def everything(self) -> dict[str, list[tuple[Any, ...]]]:
+    def everything(self) -> list[tuple[Any, ...]]:
         """All rows of all our tables, as text."""
-        return {
-            model._meta.db_table: self.run(
-                sql.SQL("SELECT row::text FROM {} AS row ORDER BY 1").format(
-                    sql.Identifier(model._meta.db_table)
-                )
+        tables = [model._meta.db_table for model in apps.get_app_config("operations").get_models()]
+        parts = [
+            sql.SQL("SELECT {}, row::text FROM {} AS row").format(
+                sql.Literal(table), sql.Identifier(table)
             )
-            for model in apps.get_app_config("operations").get_models()
-        }
+            for table in tables
+        ]
+        return self.run(sql.SQL(" UNION ALL ").join(parts) + sql.SQL(" ORDER BY 1, 2"))
 
     # Rows that are allowed, with all their columns.
 

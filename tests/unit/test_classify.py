@@ -59,7 +59,9 @@ SAME_ON_A_RESEND: dict[str, tuple[Answer, Outcome, Doubt, Attention | None]] = {
     ),
     "403": (_refusal(403), NOT_EXECUTED, Doubt.NONE, Attention.CONFIGURATION),
     "409": (_refusal(409), NOT_EXECUTED, Doubt.NONE, None),
-    "409 without a body": (response(409), NOT_EXECUTED, Doubt.NONE, None),
+    "409 as a page of somebody between": (response(409), INDETERMINATE, Doubt.NONE, None),
+    "403 as a page of somebody between": (response(403), INDETERMINATE, Doubt.NONE, None),
+    "429 as a page of somebody between": (response(429), INDETERMINATE, Doubt.NONE, None),
     "424": (_refusal(424), INDETERMINATE, Doubt.NONE, None),
     "429": (_refusal(429), NOT_EXECUTED, Doubt.NONE, None),
     "429 lock_timeout": (

@@ -19,7 +19,7 @@ from operations.domain.statuses import (
 from operations.management.commands.show_transitions import transition_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "architecture.md"
-_ = None
+_: str | None = None
 #: status: what each fact leads to, in the order of Fact; None where it is refused.
 EXPECTED: dict[Status, list[str | None]] = {
     Status.OPEN: ["failed", "unknown", "processing", "succeeded", "failed", _, _],

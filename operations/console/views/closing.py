@@ -139,7 +139,7 @@ def _act(
         except ClosingRefused as refusal:
             _show_refusal(form, refusal)
     dossier = dossier_or_404(operation_id)
-    context = context_of(request, dossier) | {name: form}
+    context = context_of(request, dossier) | {name: form, "refused": form.non_field_errors()}
     if stale:
         context["changes"] = changes_since(dossier, form.cleaned_data["seen"])
     return answer(request, "operations/operation.html", context, status=409 if stale else 422)

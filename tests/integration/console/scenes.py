@@ -5,12 +5,14 @@ that no test wrote by hand. `ago` is how many seconds in the past it begins.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from pytest_django import Settings
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.closure import ClosingOutcome, EvidenceKind
@@ -30,12 +32,12 @@ JOB = Actor(kind=ActorKind.JOB, id="check", name="Scheduled check")
 PASSWORD = "a long password for tests"
 
 
-def person(role: str, name: str = "") -> User:
-    """Somebody who can sign in, with one role or ("") with none."""
+def person(role: str, name: str = "", *, password: str | None = None) -> User:
+    """Somebody with one role or ("") with none, who signs in with `password` if it is given."""
     first, _, last = (name or f"{role.capitalize() or 'Nobody'} Tester").partition(" ")
     user = User.objects.create_user(
         username=(name or role or "nobody").split(maxsplit=1)[0].lower(),
-        password=PASSWORD,
+        password=password,
         first_name=first,
         last_name=last,
     )
@@ -207,6 +209,18 @@ class _Clock:
 
     def sleep(self, seconds: float) -> None:
         self._ago -= timedelta(seconds=seconds)
+
+
+@contextmanager
+def scenes_on(settings: Settings) -> Iterator[Scenes]:
+    """Scenes on a sandbox of their own, and settings that lead to it."""
+    with Sandbox() as sandbox:
+        settings.RECONCILE = replace(
+            settings.RECONCILE, stripe_api_base=sandbox.url, backoff_base_s=0.0
+        )
+        default_engine.cache_clear()
+        yield Scenes(sandbox)
+    default_engine.cache_clear()
 
 
 def fresh(operation: Operation) -> Operation:

@@ -1,0 +1,60 @@
+"""`/metrics`, in the format that Prometheus scrapes."""
+
+from collections.abc import Iterator
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from operations.queries.metrics import Metrics, read_metrics
+from operations.services.engine import default_engine
+
+
+@require_safe
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The state of the rows now; the same from every process."""
+    registry = CollectorRegistry()
+    registry.register(_Rows(read_metrics(now=default_engine().clock())))
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class _Rows(Collector):
+    def __init__(self, found: Metrics) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """One gauge for each figure."""
+        found = self._found
+        unresolved = GaugeMetricFamily(
+            "reconcile_operations_unresolved", "Operations that are not settled", labels=["status"]
+        )
+        for status, count in found.unresolved.items():
+            unresolved.add_metric([status], count)
+        yield unresolved
+        yield _gauge("operations_flagged", "Operations with an attention flag", found.flagged)
+        yield _gauge(
+            "needs_person_oldest_seconds",
+            "How long the oldest operation has waited for a person",
+            found.oldest_waiting_person_s,
+        )
+        yield _gauge("sends_in_flight", "Leases held or run out", found.leases)
+        yield _gauge("checks_overdue", "Checks that are due now", found.checks_overdue)
+        yield _gauge("webhooks_waiting", "Events not handled yet", found.events_waiting)
+        yield _gauge("webhooks_failing", "Events whose handling failed", found.events_failing)
+        yield _gauge(
+            "webhooks_oldest_waiting_seconds", "Age of the oldest of them", found.oldest_event_s
+        )
+        if found.last_webhook_s is not None:
+            yield _gauge(
+                "webhooks_last_received_seconds",
+                "Time since the last delivery",
+                found.last_webhook_s,
+            )
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"reconcile_{name}", text, value=value)

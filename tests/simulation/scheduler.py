@@ -1,0 +1,151 @@
+"""What happens next, drawn from the seed; and how a world comes to rest."""
+
+from collections.abc import Callable
+
+from operations.domain.identity import METADATA_OPERATION
+from operations.domain.statuses import UNRESOLVED
+from operations.models import Operation, WebhookEvent
+from tests.simulation.callers import Callers
+from tests.simulation.jobs import Jobs
+from tests.simulation.people import People
+from tests.simulation.world import SimulationFailed, World
+
+#: A world that is not quiet after this many rounds is in a loop.
+_ROUNDS = 60
+
+
+class Scheduler:
+    """Lets one world run: first rough, then calm until nothing is left to do."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.jobs = Jobs(world)
+        self.callers = Callers(world)
+        self.people = People(world, self.jobs)
+        world.act = self.step
+        world.provider.add_charge("ch_1", world.weather.captured)
+
+    def run(self) -> None:
+        """All steps of the world, then its drain."""
+        with self.world.running():
+            self.callers.ask()
+            for _ in range(self.world.weather.steps):
+                self.step()
+            self.drain()
+
+    def step(self) -> None:
+        """The next thing that happens."""
+        choices: list[tuple[int, Callable[[], None]]] = [
+            (8, self.callers.ask),
+            (5, self._deliver),
+            (5, self._handle),
+            (5, self.jobs.sweep),
+            (6, self.jobs.work),
+            (5, self._time_passes),
+            (3, self.people.decide),
+            (1, self.people.pause_or_resume),
+            (1, self._look_up),
+            (1, self._outside_refund),
+        ]
+        weights = [weight for weight, _ in choices]
+        self.world.rng.choices([act for _, act in choices], weights)[0]()
+
+    def drain(self) -> None:
+        """Calm from here on: every message arrives, every job runs, until nothing is left."""
+        world = self.world
+        world.calm = True
+        world.note("calm")
+        self.people.resume()
+        fetched = world.rng.random() < 0.5
+        for _ in range(_ROUNDS):
+            self._deliver_all()
+            while world.broker:
+                self.jobs.work()
+            now, times = world.clock.now, self._due()
+            for time, act in times:
+                if time <= now:
+                    act()
+            if world.broker or world.mail.undelivered() or any(time <= now for time, _ in times):
+                continue
+            happens = world.clock.next_due()
+            later = [time for time, _ in times] + ([] if happens is None else [happens])
+            if later:
+                world.clock.advance(max(1.0, min(later) - now))
+            elif not fetched:
+                fetched = True
+                self._fetch_lost_events()
+            else:
+                return
+        raise SimulationFailed("no_loop", f"not quiet after {_ROUNDS} rounds")
+
+    def _deliver_all(self) -> None:
+        letters = self.world.mail.undelivered()
+        self.world.rng.shuffle(letters)
+        for letter in letters:
+            self.jobs.deliver(letter)
+
+    def _due(self) -> list[tuple[float, Callable[[], object]]]:
+        """The true times at which jobs have something to do, each with the job."""
+        offset = self.world.clock.offset_s
+        rows = Operation.objects.values_list("status", "next_check_at", "lease_expires_at")
+        checks = [
+            time.timestamp() - offset
+            for status, check_at, leased_until in rows
+            for time in (check_at if status in UNRESOLVED else None, leased_until)
+            if time is not None
+        ]
+        events = WebhookEvent.objects.filter(handled_at__isnull=True)
+        times: list[tuple[float, Callable[[], object]]] = [
+            (at.timestamp() - offset, self.jobs.handle_event)
+            for at in events.values_list("handle_after", flat=True)
+        ]
+        return times + ([(min(checks), self.jobs.sweep)] if checks else [])
+
+    def _fetch_lost_events(self) -> None:
+        """What never arrived is fetched from the provider's list of events."""
+        for letter in self.world.mail.letters:
+            letter.lost = False
+
+    def _deliver(self) -> None:
+        rng, letters = self.world.rng, self.world.mail.letters
+        new = self.world.mail.undelivered()
+        if new and rng.random() < 0.8:
+            self.jobs.deliver(rng.choice(new))
+        elif letters:
+            letter = rng.choice(letters)
+            if not letter.lost:
+                self.jobs.deliver(letter)
+
+    def _handle(self) -> None:
+        for _ in range(self.world.rng.randint(1, 3)):
+            if not self.jobs.handle_event():
+                return
+
+    def _time_passes(self) -> None:
+        rng = self.world.rng
+        pause = rng.choice((1.0, 10.0, 10.0, 40.0, 40.0, 120.0, 3_600.0, 40_000.0, 86_500.0))
+        self.world.note("time passes", pause)
+        self.world.clock.advance(pause)
+        if self.world.weather.clock_wrong and rng.random() < 0.5:
+            self.world.clock.offset_s = rng.choice((-240.0, 0.0, 240.0))
+            self.world.note("clock wrong by", self.world.clock.offset_s)
+
+    def _look_up(self) -> None:
+        ids = list(Operation.objects.order_by("created_at", "id").values_list("pk", flat=True))
+        if ids:
+            self.jobs.look_up(self.world.rng.choice(ids))
+
+    def _outside_refund(self) -> None:
+        """Somebody refunds in the dashboard, or another installation does."""
+        if not self.world.weather.outside_refunds:
+            return
+        rng = self.world.rng
+        metadata = rng.choice(
+            (
+                {},
+                {"order": "A"},
+                {METADATA_OPERATION: "018f0000-0000-7000-8000-000000000000"},
+            )
+        )
+        charge = self.world.provider.charges["ch_1"]
+        self.world.provider.refund(charge, rng.choice((1_000, 2_500, 4_000)), metadata)

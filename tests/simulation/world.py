@@ -1,0 +1,236 @@
+"""One simulated world: its clock, its provider, its mail, and the product's processes in it.
+
+A process is one run of a service: a caller's request, a job, a person's click. It can die at any
+boundary. While it waits (for the provider, for a pause to pass, between two transactions) others
+run; they end before it goes on, so that one connection serves them all and every run repeats.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from random import Random
+from types import SimpleNamespace
+from typing import TypeVar
+from unittest.mock import patch
+from uuid import UUID
+
+from operations.domain import identity
+from operations.models import RateBucket
+from operations.services.engine import Engine, default_engine
+from tests.simulation import crashes
+from tests.simulation.clock import START, Clock
+from tests.simulation.crashes import Crash
+from tests.simulation.fates import Fate, draw_fate
+from tests.simulation.mail import SECRET, Mail
+from tests.simulation.provider import Made, SimulatedProvider, Surroundings
+from tests.simulation.weather import Weather, draw_weather
+
+#: How many processes wait inside of each other at most.
+_DEEPEST = 6
+#: A crash is drawn among this many boundaries; a shorter process lives on.
+_BOUNDARIES = 70
+LOOKUP_SCHEDULE_S = (20, 600, 30_000)
+
+Result = TypeVar("Result")
+
+
+class SimulationFailed(AssertionError):
+    """A promise was broken. `check` names it; the message tells what was seen."""
+
+    def __init__(self, check: str, what: str) -> None:
+        self.check = check
+        super().__init__(f"{check}: {what}")
+
+
+@dataclass
+class Process:
+    """One run of a service; it dies when its countdown is over."""
+
+    name: str
+    boundaries_left: int | None = None
+    dead: bool = False
+
+
+@dataclass(frozen=True)
+class Died:
+    """What a process leaves to the one who called it: nothing."""
+
+
+class SimulatedEngine(Engine):
+    """The product's engine, with look-ups that end sooner so that a world ends sooner."""
+
+    def next_lookup_after(self, lookups_made: int):  # type: ignore[no-untyped-def]
+        """The configured steps only."""
+        if lookups_made < len(self.lookup_schedule_s):
+            return super().next_lookup_after(lookups_made)
+        return None
+
+
+class World:
+    """Everything is drawn from `seed`. `act` is what others do when a process waits."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        self.weather: Weather = draw_weather(self.rng)
+        self.clock = Clock()
+        self.mail = Mail()
+        self.broker: list[UUID] = []
+        self.act: Callable[[], None] = lambda: None
+        self.calm = False
+        self.trace: list[tuple[float, int, tuple[object, ...]]] = []
+        self.processes: list[Process] = []
+        self.provider = SimulatedProvider(
+            Surroundings(
+                clock=self.clock,
+                rng=self.rng,
+                weather=self.weather,
+                draw_fate=self._draw_fate,
+                travel=self.travel,
+                reached=self.reached,
+                announce=self._announce,
+                note=self.note,
+            )
+        )
+        self.engine = self._engine()
+
+    def note(self, *what: object) -> None:
+        """One line of the trace."""
+        self.trace.append((self.clock.now - START, len(self.processes), what))
+
+    def told(self) -> str:
+        """The trace as text: seconds since the start, indented by who waits for whom."""
+        return "\n".join(
+            f"{time:12.1f}  {'    ' * depth}{' '.join(map(str, what))}"
+            for time, depth, what in self.trace
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """While this is open, processes can die and ids come from the seed."""
+        repeatable = SimpleNamespace(randbits=self.rng.getrandbits)
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(identity, "secrets", repeatable))
+            # The bucket counts by the database's own clock, which no world can set.
+            stack.enter_context(patch.object(RateBucket, "take", lambda **_: 0.0))
+            stack.enter_context(crashes.boundaries(reached=self.reached, idle=self._idle))
+            yield
+
+    def run(
+        self,
+        name: str,
+        call: Callable[[], Result],
+        *,
+        expected: tuple[type[Exception], ...] = (),
+        mortal: bool = True,
+    ) -> Result | Exception | Died:
+        """Run one process to its end, its refusal or its death."""
+        process = Process(name, self._draw_death() if mortal else None)
+        self.note(name)
+        self.processes.append(process)
+        try:
+            result: Result | Exception | Died = call()
+        except Crash:
+            result = Died()
+        except expected as error:
+            result = error
+        except Exception as error:
+            self.processes.pop()
+            self.note(name, "raised", repr(error))
+            raise SimulationFailed("no_surprise", f"{name} raised {error!r}") from error
+        self.processes.pop()
+        if process.dead:
+            self.note(name, "died")
+            return Died()
+        self.note(name, "->", result if isinstance(result, Exception) else type(result).__name__)
+        return result
+
+    # --- What processes meet --------------------------------------------------------------------
+
+    def reached(self, where: str) -> None:
+        """A boundary: the process on top may die here."""
+        process = self.processes[-1] if self.processes else None
+        if process is None or process.dead or process.boundaries_left is None:
+            return
+        process.boundaries_left -= 1
+        if process.boundaries_left <= 0:
+            process.dead = True
+            self.note("crash", where)
+            raise Crash(where)
+
+    def travel(self, seconds: float) -> None:
+        """Let time pass; others may act meanwhile. No transaction may be open."""
+        if seconds <= 0:
+            return
+        if self._others_come():
+            share = self.rng.random()
+            self.clock.advance(seconds * share)
+            self.others()
+            seconds -= seconds * share
+        self.clock.advance(seconds)
+
+    def _sleep(self, seconds: float) -> None:
+        self.reached("before a pause")
+        self.travel(seconds)
+        self.reached("after a pause")
+
+    def _idle(self) -> None:
+        if self.processes and not self.processes[-1].dead and self.rng.random() < 0.08:
+            if self._others_come():
+                self.others()
+
+    def others(self) -> None:
+        """Something else happens now. What it reads is no step of the process that waits."""
+        self.processes.append(Process("others"))
+        try:
+            self.act()
+        finally:
+            self.processes.pop()
+
+    def _others_come(self) -> bool:
+        return (
+            not self.calm
+            and len(self.processes) < _DEEPEST
+            and not crashes.in_transaction()
+            and self.rng.random() < self.weather.others_in_between
+        )
+
+    # --- What is drawn --------------------------------------------------------------------------
+
+    def _draw_fate(self) -> Fate:
+        return draw_fate(self.rng, 0.0 if self.calm else self.weather.send_trouble)
+
+    def _draw_death(self) -> int | None:
+        if self.calm or self.rng.random() >= self.weather.crashes:
+            return None
+        return self.rng.randint(1, _BOUNDARIES)
+
+    def _announce(self, kind: str, made: Made, key: str) -> None:
+        charge = self.provider.charges[made.refund.charge]
+        kinds = [kind]
+        if kind == "refund.created" and self.rng.random() < 0.4:
+            kinds.append("charge.refunded")
+        if kind == "refund.updated" and self.rng.random() < 0.3:
+            kinds.append("charge.refund.updated")
+        lost = kind == "refund.created" and self.rng.random() < self.weather.lost_events
+        for one in kinds:
+            self.mail.write(one, made, charge, key=key, now=self.clock.now, lost=lost)
+
+    def _engine(self) -> Engine:
+        product = default_engine()
+        values = {name: getattr(product, name) for name in product.__dataclass_fields__}
+        engine = SimulatedEngine(**values)
+        return replace(
+            engine,
+            clock=self.clock.as_seen,
+            sleep=self._sleep,
+            jitter=self.rng.random,
+            lookup_schedule_s=LOOKUP_SCHEDULE_S,
+            environment="simulated",
+            livemode=False,
+            second_person_above={"usd": 3_000},
+            webhook_secrets=(SECRET,),
+            open_provider=lambda account: self.provider,
+        )
+
+
