@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connections, models
 
 _Row = TypeVar("_Row", bound=models.Model)
 
@@ -27,30 +27,40 @@ class _PreparedCursor(psycopg.RawCursor[tuple[Any, ...]]):
 
 def run(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run one statement that returns rows. Raises Django's database errors."""
-    cursor = _cursor()
-    _watched(cursor).execute(sql, values)
+    database = connections[DEFAULT_DB_ALIAS]
+    cursor = _cursor(database)
+    _send(database, cursor, sql, values)
     return cursor.fetchall()
 
 
 def run_together(*statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
-    """Run several in one round trip, each after the one before it; the rows of each."""
-    cursors = [_cursor() for _ in statements]
-    with connection.wrap_database_errors, connection.connection.pipeline():
+    """Run several in one round trip, each after the one before it; the rows of each.
+
+    A statement takes its view of the data when its turn comes, not when it is sent.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    cursors = [_cursor(database) for _ in statements]
+    with database.wrap_database_errors, database.connection.pipeline():
         for cursor, (sql, values) in zip(cursors, statements, strict=True):
-            _watched(cursor).execute(sql, values)
+            _send(database, cursor, sql, values)
     return [cursor.fetchall() for cursor in cursors]
 
 
-def _cursor() -> _PreparedCursor:
-    connection.ensure_connection()
-    return _PreparedCursor(connection.connection)
+def _cursor(database: Any) -> _PreparedCursor:
+    if database.connection is None:
+        database.ensure_connection()
+    return _PreparedCursor(database.connection)
 
 
-def _watched(cursor: _PreparedCursor) -> Any:
-    """The same cursor behind Django's translation of errors and its count of queries."""
-    if connection.queries_logged:
-        return connection.make_debug_cursor(cursor)  # type: ignore[arg-type]
-    return connection.make_cursor(cursor)  # type: ignore[arg-type]
+def _send(database: Any, cursor: _PreparedCursor, sql: str, values: Sequence[Any]) -> None:
+    """Execute, behind Django's wrappers when somebody watches the queries."""
+    if database.queries_logged:
+        database.make_debug_cursor(cursor).execute(sql, values)
+    elif database.execute_wrappers:
+        database.make_cursor(cursor).execute(sql, values)
+    else:
+        with database.wrap_database_errors:
+            cursor.execute(sql, values)
 
 
 def columns(model: type[models.Model], alias: str) -> str:

@@ -68,8 +68,9 @@ def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operat
     opened = _again_on_conflict(lambda: _join_or_open(engine=engine, wish=wish, asker=asker))
     if isinstance(opened, Attempt):
         return continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
-    if opened.status == Status.OPEN:
-        send_until_decided(engine=engine, operation_id=opened.pk, actor=asker.actor, call=call)
+    if opened.status != Status.OPEN:
+        return opened
+    send_until_decided(engine=engine, operation_id=opened.pk, actor=asker.actor, call=call)
     return _as_it_stands(opened.pk)
 
 
