@@ -40,7 +40,7 @@ def handle_events() -> None:
         if handled is None:
             return
         if isinstance(handled, UUID):
-            check_operation.delay(str(handled))
+            look_up_operation.delay(str(handled))
     handle_events.delay()
 
 

@@ -7,7 +7,8 @@ from typing import Any, Literal, assert_never
 from babel.numbers import format_currency
 
 from operations.domain.money import Money
-from operations.domain.statuses import Status
+from operations.domain.refund_state import counts_as_refunded
+from operations.domain.statuses import Attention, Status
 from operations.models import Operation
 
 AnswerStatus = Literal["refunded", "processing", "refused", "unconfirmed", "checking"]
@@ -82,6 +83,11 @@ def _note(operation: Operation, status: Status) -> str:
             )
         case Status.PROCESSING:
             return "The provider has the refund and has not finished it. Nothing more is sent."
+        case Status.FAILED if _is_contested(operation):
+            return (
+                "This was closed as not made, and yet the provider shows a refund of it. People "
+                "are finding out what holds; do not ask for it in another way."
+            )
         case Status.FAILED:
             return "The refund was not made. No money moved for this operation."
         case Status.OPEN if operation.account.paused_at is not None:
@@ -108,6 +114,8 @@ def _customer_message(operation: Operation, status: Status) -> str:
             return f"Your refund of {amount} for order {operation.order_id} has been made."
         case Status.PROCESSING:
             return f"Your bank is processing {what}."
+        case Status.FAILED if _is_contested(operation):
+            return f"We are checking {what}. You do not need to do anything."
         case Status.FAILED:
             return f"We could not make {what}. Our support team can help you further."
         case Status.OPEN | Status.UNKNOWN:
@@ -117,6 +125,15 @@ def _customer_message(operation: Operation, status: Status) -> str:
             )
         case _:
             assert_never(status)
+
+
+def _is_contested(operation: Operation) -> bool:
+    """Whether a refund may be there although the operation has failed."""
+    return (
+        Attention.CONFLICT in operation.attention
+        or Attention.DUPLICATE_REFUND in operation.attention
+        or (bool(operation.provider_object_id) and counts_as_refunded(operation.provider_status))
+    )
 
 
 def money_text(money: Money) -> str:

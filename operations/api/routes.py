@@ -89,7 +89,7 @@ def ask_for_refund(
 
     200: `refunded` or `refused`. 202: `processing`, `unconfirmed` (asking again is safe) or
     `checking`. 409: `in_progress` or `conflicting_operation`. 422: the input names its field.
-    503: nothing was recorded or sent, asking again is safe.
+    503: the payment can't be read or our store is down; asking again is safe.
     """
     token = wish.client_request_token or idempotency_key
     if idempotency_key and token != idempotency_key:

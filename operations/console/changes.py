@@ -3,19 +3,22 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from operations.domain.sentences import Outside, Sentence, say
+from operations.domain.statuses import SETTLED
 from operations.models import AuditEntry, Evidence
 from operations.queries.dossier import Dossier
+from operations.queries.evidence import in_words
 
 _CLOSED = ("closed_succeeded", "closed_failed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One thing that happened since. `text` comes from outside."""
+    """One thing that happened since."""
 
     at: datetime
     who: str
-    text: str
+    text: Sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +34,17 @@ def changes_since(dossier: Dossier, seen: str) -> list[Change]:
     audit_seen, evidence_seen = (int(part) for part in seen.split("."))
     fresh = [row for row in dossier.evidence if row.pk > evidence_seen]
     told = {str(row.pk) for row in fresh}
-    changes = [Change(at=row.recorded_at, who=row.actor_name, text=row.summary) for row in fresh]
+    settled = dossier.operation.status in SETTLED
+    changes = [
+        Change(at=row.recorded_at, who=row.actor_name, text=in_words(row, settled=settled))
+        for row in fresh
+    ]
     changes += [
-        Change(at=row.at, who=row.actor_name, text=row.reason or row.action)
+        Change(
+            at=row.at,
+            who=row.actor_name,
+            text=say("{reason}", reason=Outside(row.reason or row.action)),
+        )
         for row in dossier.audit
         if row.number > audit_seen and row.evidence_id not in told
     ]

@@ -40,10 +40,15 @@ FRESH_ABSENCE_S = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """The newest look-up that did not find the refund. `complete`: list read to its last page."""
+    """The newest look-up that did not find the refund. `complete`: list read to its last page.
+
+    `explained`: the list accounts for the total that the provider says is refunded.
+    `seconds_after_send` is below zero when something was sent after the look-up.
+    """
 
     looked_at: datetime
     complete: bool
+    explained: bool
     seconds_after_send: float | None
 
 
@@ -55,8 +60,10 @@ def is_closable(status: Status) -> bool:
 def absence_is_fresh(
     absence: Absence | None, *, now: datetime, conclusive_after_s: int | None
 ) -> bool:
-    """Complete, not older than 15 minutes, and made long enough after the last send."""
-    if absence is None or not absence.complete or conclusive_after_s is None:
+    """Complete, explained, not older than 15 minutes, and long enough after the last send."""
+    if absence is None or conclusive_after_s is None:
+        return False
+    if not absence.complete or not absence.explained:
         return False
     if now - absence.looked_at > timedelta(seconds=FRESH_ABSENCE_S):
         return False

@@ -178,9 +178,13 @@ def window_is_closed(operation: Operation, now: datetime) -> bool:
 
 
 def lookup_result(facts: Mapping[str, Any]) -> str:
-    """The result of a look-up; `unproven` where the provider's list can't show an absence."""
+    """The result of a look-up; `unproven` where the list that was read can't show an absence.
+
+    Not every provider's can, and none that lacks some of what the provider says is refunded.
+    """
     result = str(facts.get("result", ""))
-    return "unproven" if result == "absent" and facts.get("proves_absence") is False else result
+    hides = facts.get("proves_absence") is False or facts.get("total_explained") is False
+    return "unproven" if result == "absent" and hides else result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,9 @@
 """The queue: what needs a person, in the order in which it should be looked at, page by page.
 
 Pages go by key, never by offset. The order (unknown first, key deadline with none last, amount
-falling) mixes directions and a NULL, which one row comparison can't express; so the list is read
-as up to four stretches, each an ordinary range of the index `operation_queue`, and a page goes on
-into the next stretch only when one runs out.
+falling) mixes directions and a NULL, which one range of an index can't express; so the list is
+read as up to four stretches, each a range of the index `operation_queue` that begins after a row
+comparison, and a page goes on into the next stretch only when one runs out.
 """
 
 import re
@@ -15,8 +15,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import OrderBy
+from django.db.models.lookups import GreaterThan, LessThan
 
 from operations.domain.advice import Advice, Situation, advise
 from operations.domain.sentences import Sentence
@@ -70,27 +71,35 @@ class _Stretch:
 _WITH_WINDOW = (("key_window_closes_at", False), ("amount", True), ("id", False))
 _WITHOUT_WINDOW = (("amount", True), ("id", False))
 _UNKNOWN = Q(status=Status.UNKNOWN)
+_FLAGGED = ~_UNKNOWN & ~Q(attention=[])
 _HAS_WINDOW = Q(key_window_closes_at__isnull=False)
-_BY_URGENCY = (
-    _Stretch("a", _UNKNOWN & _HAS_WINDOW, _WITH_WINDOW),
-    _Stretch("b", _UNKNOWN & ~_HAS_WINDOW, _WITHOUT_WINDOW),
-    _Stretch("c", ~_UNKNOWN & _HAS_WINDOW, _WITH_WINDOW),
-    _Stretch("d", ~_UNKNOWN & ~_HAS_WINDOW, _WITHOUT_WINDOW),
-)
 _BY_AGE = (_Stretch("n", Q(), (("created_at", True), ("id", True))),)
 
 
+def _by_urgency(others: Q) -> tuple[_Stretch, ...]:
+    """Unknown first, then the `others`; of each those with a deadline first."""
+    return (
+        _Stretch("a", _UNKNOWN & _HAS_WINDOW, _WITH_WINDOW),
+        _Stretch("b", _UNKNOWN & ~_HAS_WINDOW, _WITHOUT_WINDOW),
+        _Stretch("c", others & _HAS_WINDOW, _WITH_WINDOW),
+        _Stretch("d", others & ~_HAS_WINDOW, _WITHOUT_WINDOW),
+    )
+
+
+_STRETCHES: Mapping[View, tuple[_Stretch, ...]] = {
+    View.DECIDE: _by_urgency(_FLAGGED),
+    View.SECOND: _by_urgency(~_UNKNOWN),
+    View.ALL: _BY_AGE,
+}
+
+
 def operations_of(view: View) -> QuerySet[Operation]:
-    """The operations of a view, without order."""
-    match view:
-        case View.DECIDE:
-            return Operation.objects.filter(Q(status=Status.UNKNOWN) | ~Q(attention=[]))
-        case View.SECOND:
-            return Operation.objects.filter(
-                pk__in=Proposal.objects.filter(state=ProposalState.WAITING).values("operation")
-            )
-        case View.ALL:
-            return Operation.objects.all()
+    """What a view draws from. Which of them need a person is said by its stretches alone: said
+    twice, the planner would multiply the two and expect far too few rows."""
+    if view is View.SECOND:
+        waiting = Proposal.objects.filter(state=ProposalState.WAITING)
+        return Operation.objects.filter(pk__in=waiting.values("operation"))
+    return Operation.objects.all()
 
 
 def queue_page(
@@ -100,8 +109,7 @@ def queue_page(
 
     A place that can't be read is the beginning.
     """
-    stretches = _BY_AGE if view is View.ALL else _BY_URGENCY
-    found = _read(operations, stretches, after, PAGE_SIZE + 1)
+    found = _read(operations, _STRETCHES[view], after, PAGE_SIZE + 1)
     shown = [operation for _, operation in found[:PAGE_SIZE]]
     more = len(found) > PAGE_SIZE
     return QueuePage(
@@ -168,15 +176,22 @@ def _order(keys: Iterable[tuple[str, bool]]) -> list[OrderBy]:
     ]
 
 
-def _beyond(keys: Sequence[tuple[str, bool]], values: Sequence[Any]) -> Q:
-    """Rows after these values. The first condition is implied and is there for the index."""
-    first, falls = keys[0]
-    after = Q()
-    same = Q()
-    for (name, down), value in zip(keys, values, strict=True):
-        after |= same & Q(**{f"{name}__{'lt' if down else 'gt'}": value})
-        same &= Q(**{name: value})
-    return Q(**{f"{first}__{'lte' if falls else 'gte'}": values[0]}) & after
+def _beyond(
+    keys: Sequence[tuple[str, bool]], values: Sequence[Any]
+) -> "GreaterThan[Any] | LessThan[Any]":
+    """Rows after these values: `(a, b) > (x, y)`, an amount that falls being compared negated."""
+    if all(falls for _, falls in keys):
+        return LessThan(_Row(*(F(name) for name, _ in keys)), _Row(*map(Value, values)))
+    signed = [-F(name) if falls else F(name) for name, falls in keys]
+    given = [-value if falls else value for (_, falls), value in zip(keys, values, strict=True)]
+    return GreaterThan(_Row(*signed), _Row(*map(Value, given)))
+
+
+class _Row(Func):
+    """`(a, b, c)`, to be compared as a whole. PostgreSQL, "Row Constructor Comparison"."""
+
+    template = "(%(expressions)s)"
+    output_field = BooleanField()
 
 
 def _place(stretch: _Stretch, operation: Operation) -> str:

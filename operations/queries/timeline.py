@@ -264,6 +264,8 @@ def _audit(dossier: Dossier, row: AuditEntry) -> TimelineEvent | None:
         head, kind = Sentence(_PEOPLE_ACTIONS["attention_raised"]), EventKind.STATUS
     else:
         return None
+    flags = set(row.before.get("attention", [])) ^ set(row.after.get("attention", []))
+    moved = sorted(str(flag) for flag in flags)
     evidence = next((e for e in dossier.evidence if str(e.pk) == row.evidence_id), None)
     settled = dossier.operation.status in SETTLED
     return TimelineEvent(
@@ -273,6 +275,7 @@ def _audit(dossier: Dossier, row: AuditEntry) -> TimelineEvent | None:
         head=head,
         text=in_words(evidence, settled=settled) if evidence else None,
         outside="" if evidence else row.reason,
+        tags=tuple((flag.replace("_", " ").capitalize(), Tone.PLAIN) for flag in moved),
         tone=Tone.UNKNOWN if kind is EventKind.STATUS and after == Status.UNKNOWN else Tone.PLAIN,
         meta=(row.actor_name,),
         raw={"action": row.action, "before": row.before, "after": row.after},

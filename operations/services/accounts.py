@@ -23,6 +23,9 @@ def account_for(*, engine: Engine, name: str) -> Account:
             livemode=engine.livemode,
             defaults={"provider": "stripe", "provider_account": ""},
         )[0]
+    # The address of a webhook can name anything, and the database takes no NUL.
+    if not name.isprintable():
+        raise UnknownAccount(name)
     found = (
         Account.objects.filter(livemode=engine.livemode)
         .filter(Q(name=name) | Q(provider_account=name))

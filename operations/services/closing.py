@@ -183,10 +183,15 @@ def newest_absence(operation: Operation) -> Absence | None:
     )
     if newest is None or newest.facts.get("result") not in ("absent", "incomplete"):
         return None
+    last_sent_at = operation.last_sent_at
     return Absence(
         looked_at=newest.observed_at,
         complete=newest.facts.get("complete") is True,
-        seconds_after_send=newest.facts.get("seconds_after_send"),
+        explained=newest.facts.get("total_explained") is not False,
+        # From the last send there is, which may be later than the look-up.
+        seconds_after_send=(newest.observed_at - last_sent_at).total_seconds()
+        if last_sent_at
+        else None,
     )
 
 

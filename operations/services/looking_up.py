@@ -13,7 +13,7 @@ from operations.domain.answers import PaymentFacts, RefundFacts, RefundList
 from operations.domain.audit import Actor
 from operations.domain.matching import our_mark
 from operations.domain.statuses import UNRESOLVED
-from operations.models import EvidenceSource, Operation
+from operations.models import EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
 from operations.services.engine import Engine
 from operations.services.settling import (
@@ -59,6 +59,9 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
     proves = provider.contract.lookup_conclusive_after_s is not None
     seen = replace(_read(provider, operation), proves_absence=proves)
     with transaction.atomic():
+        # The payment before the operation, as everywhere: what sees all refunds of a payment goes
+        # one after the other, and so never waits for another that waits for it.
+        Payment.objects.select_for_update(no_key=True).get(pk=operation.payment_id)
         return _take(engine, lock(operation_id), seen, actor, started_at)
 
 

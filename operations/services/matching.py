@@ -13,12 +13,13 @@ from django.db import transaction
 from operations.domain.answers import RefundFacts
 from operations.domain.events import EventFacts
 from operations.domain.matching import our_mark, place_differences
-from operations.domain.statuses import Attention
+from operations.domain.statuses import Attention, Status
 from operations.models import (
     Account,
     EvidenceSource,
     Handling,
     Operation,
+    Payment,
     ProviderRefund,
     WebhookEvent,
 )
@@ -89,6 +90,8 @@ def _handle(engine: Engine, event: WebhookEvent) -> Handled:
         return Handled(handling=Handling.IGNORED)
     if facts.livemode is not None and facts.livemode != engine.livemode:
         return Handled(handling=Handling.WRONG_MODE)
+    if len(facts.refunds) > 1:
+        _lock_payment(event, facts)
     results = [_handle_refund(engine, event, facts, refund) for refund in facts.refunds]
     by_key = None
     if not any(result.operation for result in results):
@@ -106,9 +109,9 @@ def _handle(engine: Engine, event: WebhookEvent) -> Handled:
 _IMPORTANCE = (
     Handling.MISMATCH,
     Handling.APPLIED,
+    Handling.NEEDS_LOOKUP,
     Handling.NO_CHANGE,
     Handling.UNMATCHED,
-    Handling.NEEDS_LOOKUP,
     Handling.OTHER_ENVIRONMENT,
     Handling.NOT_OURS,
     Handling.IGNORED,
@@ -182,13 +185,29 @@ def _apply(
             )
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=now)
-    return Handled(handling=_HANDLING_OF[taken], operation=operation)
+    _plan_check(engine, operation, now)
+    return Handled(
+        handling=_HANDLING_OF[taken],
+        operation=operation,
+        # When in doubt, the refund as the provider has it now is what is believed.
+        look_up=operation.pk if taken is Taken.UNDECIDED else None,
+    )
+
+
+def _plan_check(engine: Engine, operation: Operation, now: datetime) -> None:
+    """Plan the first look-up of a refund that was announced before its send was over.
+
+    Whoever sends plans only what its own answer leaves undecided.
+    """
+    pause = engine.next_lookup_after(operation.lookups_made)
+    if operation.status == Status.PROCESSING and operation.next_check_at is None and pause:
+        operation.change(now=now, next_check_at=now + pause)
 
 
 _HANDLING_OF = {
     Taken.CHANGED: Handling.APPLIED,
     Taken.NOTHING_NEW: Handling.NO_CHANGE,
-    Taken.UNDECIDED: Handling.NO_CHANGE,
+    Taken.UNDECIDED: Handling.NEEDS_LOOKUP,
     Taken.SECOND_REFUND: Handling.APPLIED,
     Taken.MISMATCH: Handling.MISMATCH,
 }
@@ -219,6 +238,14 @@ def _operation_with_key(facts: EventFacts) -> UUID | None:
         .values_list("pk", flat=True)
         .first()
     )
+
+
+def _lock_payment(event: WebhookEvent, facts: EventFacts) -> None:
+    """Let one at a time see all refunds of a payment; see `look_up`."""
+    rows = Payment.objects.select_for_update(no_key=True).filter(
+        account__provider_account=event.event_account, charge=facts.charge
+    )
+    list(rows.order_by("pk"))
 
 
 def _account(event: WebhookEvent, engine: Engine) -> Account | None:

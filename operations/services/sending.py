@@ -223,17 +223,11 @@ def _send_and_follow(
 
     Else the operation as the answer leaves it.
     """
-    operation = attempt.operation
-    answer = engine.provider(operation.account).create_refund(
-        parameters=attempt.parameters,
-        idempotency_key=attempt.idempotency_key,
-        account=operation.account.provider_account,
-    )
     finished = finish_attempt(
         engine=engine,
-        operation_id=operation.pk,
+        operation_id=attempt.operation_id,
         attempt_id=attempt.pk,
-        answer=answer,
+        answer=_send(engine, attempt),
         actor=actor,
         call=call.spend(),
     )
@@ -241,6 +235,27 @@ def _send_and_follow(
         return finished.operation
     engine.sleep(max(0.0, (finished.resume_at - engine.clock()).total_seconds()))
     return _next_under_lease(engine, attempt)
+
+
+def _send(engine: Engine, attempt: Attempt) -> Answer:
+    """Send once, unless this process slept for so long that its lease no longer covers a send."""
+    if _woke_too_late(engine, attempt):
+        return Answer(
+            kind=AnswerKind.NOT_SENT,
+            message="Not sent: the process that was to send was held up for too long.",
+        )
+    account = attempt.operation.account
+    return engine.provider(account).create_refund(
+        parameters=attempt.parameters,
+        idempotency_key=attempt.idempotency_key,
+        account=account.provider_account,
+    )
+
+
+def _woke_too_late(engine: Engine, attempt: Attempt) -> bool:
+    """Whether others may have gone on by now, or even the key's window may have closed."""
+    covered_s = max(engine.lease_s - engine.budget.send_s, engine.lease_s / 2)
+    return engine.clock() >= attempt.started_at + timedelta(seconds=covered_s)
 
 
 @collecting.collecting()

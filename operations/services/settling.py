@@ -18,7 +18,12 @@ from psycopg.types.numeric import Int8
 from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor
 from operations.domain.matching import differences
-from operations.domain.refund_state import counts_as_refunded, fact_of, furthest
+from operations.domain.refund_state import (
+    counts_as_refunded,
+    fact_of,
+    furthest,
+    known_status,
+)
 from operations.domain.statuses import (
     Attention,
     Fact,
@@ -207,8 +212,11 @@ def take_refund(
         if counts_as_refunded(seen.status):
             ask_for_a_person(Attention.DUPLICATE_REFUND)
         return Taken.SECOND_REFUND
-    fact = fact_of(seen.status)
+    fact = fact_of(seen.status) if known_status(refund.status) else None
     if fact is None:
+        # A status that the provider added since decides nothing, and is shown to people.
+        if evidence is None:
+            write_evidence(operation, learned, now=now, refund=refund)
         return Taken.UNDECIDED
     fields = _fields_of(operation, refund, seen.status, fact)
     if not _is_news(operation, fact, fields):

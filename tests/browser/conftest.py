@@ -8,24 +8,15 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from tests.browser.chromium import ARGUMENTS
 from tests.integration.console.scenes import PASSWORD, Scenes, scenes_on
-
-_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")
 def browser(chromium_path: Path) -> Iterator[Browser]:
     """One Chromium for the run."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(chromium_path), args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=str(chromium_path), args=ARGUMENTS)
         yield browser
         browser.close()
 

@@ -18,6 +18,7 @@ from operations.models import Account, ApiKey, Operation
 from operations.providers import provider_for
 from operations.providers.stripe import STRIPE_CONTRACT
 from operations.sandbox import Sandbox, SandboxControl
+from operations.services.accounts import account_for
 from operations.services.engine import Engine
 from operations.services.requesting import Asker, request_refund
 
@@ -106,6 +107,10 @@ class Stage:
     def ask(self, payment: str, *, engine: Engine | None = None, **given: Any) -> Operation:
         """Ask for a part of the payment, as the API does. See `ask`."""
         return ask(engine or self.engine, payment, **given)
+
+    def ask_for_the_account(self) -> Account:
+        """The default account's row, as the first request would make it."""
+        return account_for(engine=self.engine, name="")
 
     def refunds(self, payment: str) -> int:
         """How many refunds the provider counts for this payment, failed ones aside."""

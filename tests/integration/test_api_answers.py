@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.models import Operation
+from operations.services.closing import Decision, approve, close
 from operations.services.looking_up import look_up
 
 from .agent import REFUNDS, Agent
-from .stage import JOB, PART, Stage
+from .stage import ALICE, BOB, JOB, PART, Stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,6 +98,43 @@ def test_refusal_is_refused_with_its_code_and_message(served: Stage, agent: Agen
     assert (response.status_code, answer["status"]) == (200, "refused")
     assert (answer["code"], answer["message"]) == ("charge_disputed", "The charge is disputed.")
     assert (served.refunds(payment), served.sends(payment)) == (0, 1)
+
+
+def test_failed_operation_whose_refund_turns_up_claims_nothing(served: Stage, agent: Agent) -> None:
+    payment = served.payment()
+    served.control.fault("500", when="after")
+    path = f"{REFUNDS}/{agent.ask(payment).json()['operation_id']}"
+    close_by_two(served, Operation.objects.get())
+    assert agent.get(path).json()["note"].startswith("The refund was not made.")
+
+    look_up(engine=served.engine, operation_id=Operation.objects.get().pk, actor=JOB)
+
+    answer = agent.get(path).json()
+    assert (answer["status"], Operation.objects.get().attention) == ("refused", ["conflict"])
+    for text in (answer["note"], answer["customer_message"]):
+        assert "No money" not in text
+        assert "could not" not in text
+    assert (served.refunds(payment), served.sends(payment)) == (1, 1)
+
+
+def close_by_two(stage: Stage, operation: Operation) -> None:
+    """Two people err: they close as failed what the provider has made."""
+    decision = Decision(
+        outcome=ClosingOutcome.FAILED,
+        evidence_kind=EvidenceKind.DASHBOARD,
+        evidence_reference="case 7",
+        note="Not in the dashboard.",
+        revision=operation.revision,
+    )
+    proposal = close(engine=stage.engine, operation_id=operation.pk, decision=decision, actor=ALICE)
+    assert proposal is not None
+    approve(
+        engine=stage.engine,
+        proposal_id=proposal.pk,
+        revision=operation.revision,
+        note="I don't see it either.",
+        actor=BOB,
+    )
 
 
 def test_reading_shows_the_same_answer_and_never_sends(served: Stage, agent: Agent) -> None:

@@ -83,7 +83,7 @@ def test_two_processes_make_one_operation_and_one_refund(
         process.stdin.write("\n")
         process.stdin.flush()
 
-    said = sorted(process.communicate(timeout=30)[0].strip() for process in processes)
+    said = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
 
     assert said in (["in_progress", "succeeded"], ["succeeded", "succeeded"])
     assert (stage.refunds(payment), stage.refunded(payment)) == (1, PART)

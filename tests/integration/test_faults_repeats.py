@@ -101,7 +101,7 @@ def test_another_token_joins_while_the_first_is_unresolved(stage: Stage) -> None
 
 def test_resumed_agent_gets_the_answer_of_its_tool_call_settled_or_not(stage: Stage) -> None:
     payment = stage.payment()
-    call = {"tool_call_id": "toolu_01", "agent_run_id": "run-1"}
+    call: dict[str, Any] = {"tool_call_id": "toolu_01", "agent_run_id": "run-1"}
     stage.control.fault("drop", when="after", times=3)
 
     first = stage.ask(payment, **call)

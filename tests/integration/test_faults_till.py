@@ -1,5 +1,7 @@
 """The till: what of a payment is still there, by our operations and by the provider's figures."""
 
+from typing import Any
+
 import pytest
 
 from operations.domain.statuses import Status
@@ -130,7 +132,7 @@ def test_charge_and_payment_intent_share_one_till(stage: Stage) -> None:
     ids=["no such charge", "no such intent", "another currency", "no such account"],
 )
 def test_wish_that_does_not_fit_the_payment_is_refused_by_name(
-    stage: Stage, changes: dict[str, str], field: str
+    stage: Stage, changes: dict[str, Any], field: str
 ) -> None:
     payment = stage.payment()
 

@@ -20,6 +20,7 @@ from .wire_provider import (
     UNREADABLE,
     Reading,
     check,
+    check_both,
     provider_at,
     refund_body,
     send,
@@ -56,12 +57,11 @@ ENDED: dict[str, Choose] = {
 }
 
 
-@pytest.mark.parametrize("resend", [False, True], ids=["first send", "resend"])
 @pytest.mark.parametrize("row", ENDED)
-def test_broken_connection_is_no_answer(row: str, resend: bool) -> None:
+def test_broken_connection_is_no_answer(row: str) -> None:
     with wire_server(ENDED[row]) as server:
         answer = send(provider_at(server.url))
-    check(answer, LOST, resend=resend)
+    check_both(answer, LOST)
     assert server.connections == 1
 
 
@@ -71,13 +71,12 @@ CUT_HEADS: dict[str, tuple[int, Reading]] = {
 }
 
 
-@pytest.mark.parametrize("resend", [False, True], ids=["first send", "resend"])
 @pytest.mark.parametrize("row", CUT_HEADS)
-def test_status_whose_answer_was_cut_off_behind_it_says_nothing(row: str, resend: bool) -> None:
+def test_status_whose_answer_was_cut_off_behind_it_says_nothing(row: str) -> None:
     status, expected = CUT_HEADS[row]
     head = reply(status, b"{}")[:40]
     with wire_server(lambda server: server.says(head)) as server:
-        check(send(provider_at(server.url)), expected, resend=resend)
+        check_both(send(provider_at(server.url)), expected)
 
 
 CONNECT_S, READ_S = 0.2, 0.3
@@ -104,14 +103,13 @@ ENDLESS: dict[str, Choose] = {
 }
 
 
-@pytest.mark.parametrize("resend", [False, True], ids=["first send", "resend"])
 @pytest.mark.parametrize("row", ENDLESS)
-def test_endless_answer_is_given_up_within_the_time_for_one_send(row: str, resend: bool) -> None:
+def test_endless_answer_is_given_up_within_the_time_for_one_send(row: str) -> None:
     started = time.monotonic()
     with wire_server(ENDLESS[row]) as server:
         answer = send(provider_at(server.url, connect_s=CONNECT_S, read_s=READ_S))
         took_s = time.monotonic() - started
-    check(answer, LOST, resend=resend)
+    check_both(answer, LOST)
     assert len(server.requests) == 1
     assert READ_S <= took_s < CONNECT_S + READ_S + SLACK_S
 
@@ -160,17 +158,15 @@ def test_read_is_bounded_like_a_send() -> None:
         assert time.monotonic() - started < CONNECT_S + READ_S + SLACK_S
 
 
-@pytest.mark.parametrize("resend", [False, True], ids=["first send", "resend"])
-def test_refused_connection_sent_nothing(resend: bool) -> None:
+def test_refused_connection_sent_nothing() -> None:
     with wire_server(lambda server: server.says(WHOLE)) as server:
         gone = server.url
-    check(send(provider_at(gone)), NOT_SENT, resend=resend)
+    check_both(send(provider_at(gone)), NOT_SENT)
     assert server.connections == 0
 
 
-@pytest.mark.parametrize("resend", [False, True], ids=["first send", "resend"])
-def test_host_that_has_no_address_was_sent_nothing(resend: bool) -> None:
-    check(send(provider_at("http://nowhere.invalid")), NOT_SENT, resend=resend)
+def test_host_that_has_no_address_was_sent_nothing() -> None:
+    check_both(send(provider_at("http://nowhere.invalid")), NOT_SENT)
 
 
 def test_connection_that_is_never_taken_was_sent_nothing() -> None:
@@ -223,16 +219,15 @@ PROXIES: dict[str, tuple[str, Choose, Reading]] = {
 }
 
 
-@pytest.mark.parametrize("resend", [False, True], ids=["first send", "resend"])
 @pytest.mark.parametrize("row", PROXIES)
 def test_proxy_in_between_never_proves_that_nothing_was_sent(
-    row: str, resend: bool, monkeypatch: pytest.MonkeyPatch
+    row: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheme, choose, expected = PROXIES[row]
     with wire_server(choose) as proxy:
         through_proxy(monkeypatch, proxy.url, secure=scheme == "https")
         answer = send(provider_at(f"{scheme}://provider.invalid"))
-    check(answer, expected, resend=resend)
+    check_both(answer, expected)
     assert proxy.connections == 1
 
 

@@ -110,6 +110,12 @@ def check(answer: Answer, expected: Reading, *, resend: bool) -> None:
     assert (reading.refund is not None) == (expected.outcome is Outcome.ACCEPTED)
 
 
+def check_both(answer: Answer, expected: Reading) -> None:
+    """The same, as the answer to a first send and to a resend after an answer that was lost."""
+    for resend in (False, True):
+        check(answer, expected, resend=resend)
+
+
 def refund_body(**changes: Any) -> dict[str, Any]:
     """The refund object that fits, or nearly; a field set to None is left out."""
     fitting: dict[str, Any] = {

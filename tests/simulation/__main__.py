@@ -80,6 +80,7 @@ def _run(seeds: range, number: int, *, aloud: bool) -> int:
             print(f"{world.told()}\n\nSeed {seed} kept every promise.")
         if count % 100 == 99:
             database.tidy()
+    print(f"{len(seeds)} seeds from {seeds.start} kept every promise")
     return 0
 
 

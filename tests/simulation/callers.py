@@ -72,7 +72,8 @@ class Callers:
         refunds = self.world.provider.refunds_of(str(operation.pk))
         live = [made for made in refunds if made.refund.live]
         named = self.world.provider.made.get(operation.provider_object_id)
-        if body["status"] == "refunded" and (named is None or operation.status != "succeeded"):
+        refunded = named is not None and named.succeeded_once and operation.status == "succeeded"
+        if body["status"] == "refunded" and not refunded:
             raise SimulationFailed(
                 "answers_true", f"{operation.pk} was called refunded, and no refund is there"
             )

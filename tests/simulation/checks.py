@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from itertools import pairwise
 
 from operations.models import Evidence, Request, WebhookEvent
 from tests.simulation.histories import History, read_histories
@@ -15,6 +16,7 @@ from tests.simulation.provider import KEY_KEPT_S, Send
 from tests.simulation.world import SimulationFailed, World
 
 _CONTESTED = {"conflict", "duplicate_refund", "mismatch"}
+_REFUSALS = {400, 402, 404}
 _UNRESOLVED = {"open", "processing", "unknown"}
 
 
@@ -118,13 +120,37 @@ def succeeded_means_refunded(rest: Rest) -> Iterator[str]:
 
 @check
 def failed_means_not_refunded(rest: Rest) -> Iterator[str]:
-    """Never `failed` while a refund of it is live, unless that was shown to people."""
+    """Never `failed` while a refund of it is live; if a person erred, both sides are shown."""
     for history in rest.histories:
-        if history.row.status != "failed" or _CONTESTED & history.ever_shown():
+        if history.row.status != "failed":
             continue
         for made in rest.world.provider.refunds_of(history.name):
-            if made.refund.live:
+            shown = history.closed_by_hand and _CONTESTED & history.ever_shown()
+            if made.refund.live and not shown:
                 yield f"{history.name} is failed, {made.refund.id} is {made.refund.status}"
+
+
+@check
+def failed_has_a_ground(rest: Rest) -> Iterator[str]:
+    """`failed` rests on a refusal, on a refund that failed, or on a person; not on absence."""
+    for history in rest.histories:
+        if history.row.status != "failed" or history.closed_by_hand:
+            continue
+        refused = any(send.status in _REFUSALS for send in rest.sends_by_operation[history.name])
+        dead = any(
+            not made.refund.live for made in rest.world.provider.refunds_of(history.name)
+        )
+        if not refused and not dead:
+            yield f"{history.name} is failed, and the provider never said so"
+
+
+@check
+def what_is_settled_stays(rest: Rest) -> Iterator[str]:
+    """A failure is final; a success changes only when the refund failed later."""
+    for history in rest.histories:
+        for before, after in pairwise(history.statuses()):
+            if before == "failed" or (before == "succeeded" and after != "failed"):
+                yield f"{history.name} went from {before} to {after}"
 
 
 @check
@@ -266,3 +292,25 @@ def sends_began_inside_our_window(rest: Rest) -> Iterator[str]:
         for attempt in history.attempts[1:]:
             if closes_at is not None and attempt.started_at >= closes_at:
                 yield f"{history.name} began attempt {attempt.number} after {closes_at}"
+
+
+@check
+def one_send_at_a_time(rest: Rest) -> Iterator[str]:
+    """A send begins beside another of the same operation or payment only if its lease ran out."""
+    flights = rest.world.provider.flights
+    for number, later in enumerate(flights):
+        for earlier in flights[:number]:
+            beside = later.payment == earlier.payment
+            in_flight = earlier.ended is None or earlier.ended > later.began
+            leased = later.began - earlier.began < rest.world.engine.lease_s
+            if beside and in_flight and leased and earlier.offset_s == later.offset_s:
+                yield f"{later.key} was sent while {earlier.key} was"
+
+
+@check
+def nothing_sent_after_a_saved_error(rest: Rest) -> Iterator[str]:
+    """A 500 is repeated for as long as the key lives: whoever saw one sends nothing more."""
+    for history in rest.histories:
+        for earlier, later in pairwise(history.attempts):
+            if earlier.http_status == 500:
+                yield f"{history.name} was sent again as attempt {later.number} after a 500"

@@ -91,7 +91,9 @@ TROUBLE = (
     Fate(name="error_after"),
     Fate(name="error_rolls_forward"),
     Fate(name="refused"),
-    Fate(name="invalid"),
+    # A refusal that is not saved: it says nothing of an earlier send with the same key.
+    Fate(name="invalid", in_front=refusal(400, "invalid_request_error", "parameter_invalid")),
+    Fate(name="invalid", in_front=refusal(400, "invalid_request_error", "parameter_invalid")),
     Fate(name="forbidden", in_front=refusal(403, "invalid_request_error", "account_invalid")),
     Fate(name="unauthorized", in_front=refusal(401, "invalid_request_error", "")),
     Fate(
@@ -103,11 +105,15 @@ TROUBLE = (
 )
 
 
-def draw_fate(rng: Random, trouble: float) -> Fate:
+#: What a resend meets more often than a first send: it must not be taken to speak of that one.
+ON_RESEND = tuple(fate for fate in TROUBLE if fate.name in ("invalid", "rate_limit"))
+
+
+def draw_fate(rng: Random, trouble: float, *, resend: bool) -> Fate:
     """The fate of the next send; `trouble` is the share that goes wrong."""
     if rng.random() >= trouble:
         return rng.choice(SMOOTH)
-    fate = rng.choice(TROUBLE)
+    fate = rng.choice(ON_RESEND if resend and rng.random() < 0.4 else TROUBLE)
     if fate.takes_s == 0.0 and rng.random() < 0.2:
         return replace(fate, takes_s=3.0)
     return fate

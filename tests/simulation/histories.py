@@ -42,6 +42,23 @@ class History:
                 began, status = entry.at, entry.after["status"]
         return began
 
+    def statuses(self) -> list[str]:
+        """Every status that it had, in order."""
+        found: list[str] = []
+        for entry in self.entries:
+            status = entry.after.get("status", "")
+            if status and found[-1:] != [status]:
+                found.append(status)
+        return found
+
+    @property
+    def closed_by_hand(self) -> bool:
+        """Whether a person settled it as failed."""
+        return any(
+            entry.action == "closed_failed" and entry.actor_kind == "person"
+            for entry in self.entries
+        )
+
     def ever_shown(self) -> set[str]:
         """Every flag that ever asked for a person."""
         return {flag for entry in self.entries for flag in entry.after.get("attention", [])}

@@ -35,6 +35,18 @@ class Send:
     operation: str
     parameters: dict[str, Any]
     outcome: str = ""
+    status: int | None = None
+
+
+@dataclass
+class Flight:
+    """One call of the client from its start to its end, whether or not it arrived."""
+
+    key: str
+    payment: str
+    began: float
+    offset_s: float
+    ended: float | None = None
 
 
 @dataclass
@@ -53,8 +65,7 @@ class Made:
     refund: Refund
     key: str
     made_at: float
-    changed_at: float
-    told: bool = False
+    succeeded_once: bool = False
 
 
 @dataclass
@@ -64,7 +75,7 @@ class Surroundings:
     clock: Clock
     rng: Random
     weather: Weather
-    draw_fate: Callable[[], Fate]
+    draw_fate: Callable[[bool], Fate]
     travel: Callable[[float], None]
     reached: Callable[[str], None]
     announce: Callable[[str, Made, str], None]
@@ -80,6 +91,8 @@ class SimulatedProvider:
     made: dict[str, Made] = field(default_factory=dict)
     keys: dict[str, SavedKey] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
+    flights: list[Flight] = field(default_factory=list)
+    last_answer: Answer | None = None
     contract = STRIPE_CONTRACT
     endpoint = StripeProvider.endpoint
     refund_parameters = StripeProvider.refund_parameters
@@ -90,9 +103,22 @@ class SimulatedProvider:
         self, *, parameters: Mapping[str, Any], idempotency_key: str, account: str
     ) -> Answer:
         """Send once, and let the fate decide what becomes of it on either way."""
-        fate = self.around.draw_fate()
+        flight = Flight(
+            key=idempotency_key,
+            payment=str(parameters.get("charge") or parameters["payment_intent"])[3:],
+            began=self.around.clock.now,
+            offset_s=self.around.clock.offset_s,
+        )
+        self.flights.append(flight)
+        try:
+            return self._travel_and_arrive(dict(parameters), idempotency_key)
+        finally:
+            flight.ended = self.around.clock.now
+
+    def _travel_and_arrive(self, parameters: dict[str, Any], key: str) -> Answer:
+        fate = self.around.draw_fate(any(send.key == key for send in self.sends))
         self.around.reached("before the bytes leave")
-        self.around.note("send", idempotency_key, fate.name)
+        self.around.note("send", key, fate.name)
         if fate.name == "not_sent":
             self.around.travel(3.0)
             return NOT_SENT
@@ -100,11 +126,13 @@ class SimulatedProvider:
         if fate.name == "lost_on_the_way":
             self.around.travel(READ_TIMEOUT_S)
             return CONNECTION_LOST
-        answer = self._arrive(dict(parameters), idempotency_key, fate)
+        answer = self._arrive(parameters, key, fate)
+        shown = answer if fate.shown is None or answer is CONNECTION_LOST else fate.shown
+        self.last_answer = shown
         self.around.reached("after the provider acted")
         self.around.travel(fate.way_back_s)
         self.around.reached("before the answer is read")
-        return answer if fate.shown is None or answer is CONNECTION_LOST else fate.shown
+        return shown
 
     def read_payment(self, *, payment: str, account: str) -> PaymentFacts:
         """Raises PaymentNotFound, ReadFailed."""
@@ -120,7 +148,6 @@ class SimulatedProvider:
         made = self.made.get(refund_id)
         if made is None:
             raise RefundNotFound(refund_id)
-        made.told = True
         return facts_of(made.refund)
 
     def list_refunds(self, *, payment: str, account: str) -> RefundList:
@@ -137,8 +164,6 @@ class SimulatedProvider:
         complete = self.around.rng.random() >= self.around.weather.read_trouble / 2
         if not complete:
             shown = shown[: len(shown) // 2]
-        for made in shown:
-            made.told = True
         return RefundList(
             refunds=tuple(facts_of(made.refund) for made in shown), complete=complete
         )
@@ -180,7 +205,7 @@ class SimulatedProvider:
             metadata=dict(metadata),
             made=now,
         )
-        made = Made(refund=refund, key=key, made_at=now, changed_at=now)
+        made = Made(refund=refund, key=key, made_at=now, succeeded_once=status == "succeeded")
         self.made[refund.id] = made
         charge.amount_refunded += amount
         self.around.note("provider", refund.id, f"{status} for {key or 'somebody else'}")
@@ -208,6 +233,13 @@ class SimulatedProvider:
             parameters=parameters,
         )
         self.sends.append(send)
+        answer = self._answer(send, fate)
+        send.status = answer.http_status
+        return answer
+
+    def _answer(self, send: Send, fate: Fate) -> Answer:
+        """In the order of Stripe's layers: what stands in front, the keys, the execution."""
+        parameters, key = send.parameters, send.key
         if fate.in_front is not None:
             send.outcome = "turned away"
             return fate.in_front
@@ -236,8 +268,6 @@ class SimulatedProvider:
         self, parameters: dict[str, Any], key: str, fingerprint: str, fate: Fate
     ) -> Answer:
         """Hold the key, act when the fate lets it, and keep the first answer."""
-        if fate.name == "invalid":
-            return refusal(400, "invalid_request_error", "parameter_invalid")
         saved = SavedKey(fingerprint=fingerprint, first_used=self.around.clock.now)
         self.keys[key] = saved
 
@@ -307,7 +337,7 @@ class SimulatedProvider:
     def _change(self, made: Made, status: str) -> None:
         was_live = made.refund.live
         made.refund.status = status
-        made.changed_at = self.around.clock.now
+        made.succeeded_once |= status == "succeeded"
         charge = self.charges[made.refund.charge]
         charge.amount_refunded += made.refund.amount * (made.refund.live - was_live)
         self.around.note("provider", made.refund.id, status)

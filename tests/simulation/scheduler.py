@@ -37,15 +37,15 @@ class Scheduler:
         """The next thing that happens."""
         choices: list[tuple[int, Callable[[], None]]] = [
             (8, self.callers.ask),
-            (5, self._deliver),
-            (5, self._handle),
+            (8, self._deliver),
+            (2, self._handle),
             (5, self.jobs.sweep),
-            (6, self.jobs.work),
+            (5, self.jobs.work),
             (5, self._time_passes),
-            (3, self.people.decide),
+            (5, self.people.decide),
             (1, self.people.pause_or_resume),
-            (1, self._look_up),
-            (1, self._outside_refund),
+            (2, self._look_up),
+            (self.world.weather.outside_refunds, self._outside_refund),
         ]
         weights = [weight for weight, _ in choices]
         self.world.rng.choices([act for _, act in choices], weights)[0]()
@@ -110,11 +110,12 @@ class Scheduler:
         rng, letters = self.world.rng, self.world.mail.letters
         new = self.world.mail.undelivered()
         if new and rng.random() < 0.8:
-            self.jobs.deliver(rng.choice(new))
-        elif letters:
-            letter = rng.choice(letters)
-            if not letter.lost:
-                self.jobs.deliver(letter)
+            letters = new
+        letter = rng.choice(letters) if letters else None
+        if letter is not None and not letter.lost:
+            self.jobs.deliver(letter)
+            if rng.random() < 0.7:
+                self.jobs.handle_event()
 
     def _handle(self) -> None:
         for _ in range(self.world.rng.randint(1, 3)):
@@ -137,8 +138,6 @@ class Scheduler:
 
     def _outside_refund(self) -> None:
         """Somebody refunds in the dashboard, or another installation does."""
-        if not self.world.weather.outside_refunds:
-            return
         rng = self.world.rng
         metadata = rng.choice(
             (

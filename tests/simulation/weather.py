@@ -6,7 +6,7 @@ from random import Random
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """Shares are from 0 to 1, `list_lag_s` in seconds."""
+    """Shares are from 0 to 1, `list_lag_s` in seconds, `outside_refunds` a weight."""
 
     send_trouble: float
     read_trouble: float
@@ -14,7 +14,7 @@ class Weather:
     others_in_between: float
     lost_events: float
     lost_messages: float
-    outside_refunds: float
+    outside_refunds: int
     late_refunds: float
     list_lag_s: float
     clock_wrong: float
@@ -28,13 +28,13 @@ def draw_weather(rng: Random) -> Weather:
         send_trouble=rng.choice((0.2, 0.5, 0.8, 0.95)),
         read_trouble=rng.choice((0.0, 0.0, 0.1, 0.3)),
         crashes=rng.choice((0.0, 0.1, 0.25, 0.5)),
-        others_in_between=rng.choice((0.1, 0.25, 0.4)),
+        others_in_between=rng.choice((0.05, 0.3, 0.6)),
         lost_events=rng.choice((0.0, 0.0, 0.3, 0.8)),
         lost_messages=rng.choice((0.0, 0.2, 0.6)),
-        outside_refunds=rng.choice((0.0, 0.0, 1.0)),
+        outside_refunds=rng.choice((0, 0, 4)),
         late_refunds=rng.choice((0.1, 0.3, 0.7)),
         list_lag_s=rng.choice((0.0, 0.0, 20.0, 55.0)),
         clock_wrong=rng.choice((0.0, 0.0, 0.0, 1.0)),
-        steps=rng.randint(5, 12),
+        steps=rng.randint(2, 8),
         captured=rng.choice((10_000, 10_000, 6_000)),
     )

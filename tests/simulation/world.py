@@ -78,6 +78,7 @@ class World:
         self.broker: list[UUID] = []
         self.act: Callable[[], None] = lambda: None
         self.calm = False
+        self.dies_at = ""
         self.trace: list[tuple[float, int, tuple[object, ...]]] = []
         self.processes: list[Process] = []
         self.provider = SimulatedProvider(
@@ -150,10 +151,11 @@ class World:
     def reached(self, where: str) -> None:
         """A boundary: the process on top may die here."""
         process = self.processes[-1] if self.processes else None
-        if process is None or process.dead or process.boundaries_left is None:
+        if process is None or process.dead:
             return
-        process.boundaries_left -= 1
-        if process.boundaries_left <= 0:
+        if process.boundaries_left is not None:
+            process.boundaries_left -= 1
+        if process.boundaries_left == 0 or where == self.dies_at:
             process.dead = True
             self.note("crash", where)
             raise Crash(where)
@@ -162,11 +164,12 @@ class World:
         """Let time pass; others may act meanwhile. No transaction may be open."""
         if seconds <= 0:
             return
-        if self._others_come():
-            share = self.rng.random()
-            self.clock.advance(seconds * share)
-            self.others()
-            seconds -= seconds * share
+        for _ in range(3 if seconds > self.engine.lease_s else 1):
+            if self._others_come():
+                share = self.rng.choice((0.1, 0.5, 0.9))
+                self.clock.advance(seconds * share)
+                self.others()
+                seconds -= seconds * share
         self.clock.advance(seconds)
 
     def _sleep(self, seconds: float) -> None:
@@ -197,8 +200,9 @@ class World:
 
     # --- What is drawn --------------------------------------------------------------------------
 
-    def _draw_fate(self) -> Fate:
-        return draw_fate(self.rng, 0.0 if self.calm else self.weather.send_trouble)
+    def _draw_fate(self, resend: bool) -> Fate:
+        trouble = 0.0 if self.calm else self.weather.send_trouble
+        return draw_fate(self.rng, trouble, resend=resend)
 
     def _draw_death(self) -> int | None:
         if self.calm or self.rng.random() >= self.weather.crashes:

@@ -26,22 +26,25 @@ def test_a_person_closes_what_is_not_sent_any_more_and_has_no_end(status: Status
 
 
 @pytest.mark.parametrize(
-    ("age_s", "after_send_s", "complete", "fresh"),
+    ("age_s", "after_send_s", "complete", "explained", "fresh"),
     [
-        (0, 60.0, True, True),
-        (900, 60.0, True, True),
-        (900.001, 60.0, True, False),
-        (0, 59.9, True, False),
-        (0, 60.0, False, False),
-        (0, None, True, True),
+        (0, 60.0, True, True, True),
+        (900, 60.0, True, True, True),
+        (900.001, 60.0, True, True, False),
+        (0, 59.9, True, True, False),
+        (0, -1.0, True, True, False),
+        (0, 60.0, False, True, False),
+        (0, 60.0, True, False, False),
+        (0, None, True, True, True),
     ],
 )
 def test_an_absence_is_fresh_to_the_second(
-    age_s: float, after_send_s: float | None, complete: bool, fresh: bool
+    age_s: float, after_send_s: float | None, complete: bool, explained: bool, fresh: bool
 ) -> None:
     absence = Absence(
         looked_at=NOW - timedelta(seconds=age_s),
         complete=complete,
+        explained=explained,
         seconds_after_send=after_send_s,
     )
     assert absence_is_fresh(absence, now=NOW, conclusive_after_s=60) is fresh

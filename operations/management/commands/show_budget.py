@@ -27,18 +27,22 @@ class Command(BaseCommand):
         engine = default_engine()
         budget = engine.budget
         found = worst_case(layers, budget)
+        figures = (
+            ("agent tries", layers.agent),
+            ("x workflow tries", layers.workflow),
+            ("= calls to us", found.calls_to_us),
+            ("x attempts a call", budget.attempts_per_call),
+            ("= sends if multiplied", found.multiplied),
+            ("sends with this product", found.capped),
+        )
         lines = (
             "One wish, every layer failing every time:",
-            f"  agent tries            {layers.agent}",
-            f"  by workflow tries       {layers.workflow}",
-            f"  = calls to us          {found.calls_to_us}",
-            f"  by attempts a call      {budget.attempts_per_call}",
-            f"  = sends if multiplied  {found.multiplied}",
-            f"  sends with this product at most {found.capped}: the attempts of an operation are "
-            "one budget that all calls share, all with one idempotency key.",
-            f"  one call takes at most {found.seconds_per_call:g} s; no send begins that could "
-            "end later.",
-            f"  no send begins later than {engine.key_window.window_s} s less "
+            *(f"  {label:<24}{number:>5}" for label, number in figures),
+            "The attempts of an operation are one budget that all calls share, all of them sent",
+            "with one idempotency key.",
+            f"One call takes at most {found.seconds_per_call:g} s: no send begins that could end "
+            "later.",
+            f"No send begins later than {engine.key_window.window_s} s less "
             f"{engine.key_window.margin_s} s after the first one.",
         )
         for line in lines:
