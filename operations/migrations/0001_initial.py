@@ -15,1753 +15,724 @@ import operations.domain.statuses
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
-    dependencies = []
+    dependencies = [
+    ]
 
     operations = [
         migrations.CreateModel(
-            name="ApiKey",
+            name='ApiKey',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.CharField(max_length=100)),
-                ("prefix", models.CharField(max_length=16)),
-                ("secret_hash", models.CharField(max_length=64, unique=True)),
-                ("created_at", models.DateTimeField()),
-                ("last_used_at", models.DateTimeField(blank=True, null=True)),
-                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=100)),
+                ('prefix', models.CharField(max_length=16)),
+                ('secret_hash', models.CharField(max_length=64, unique=True)),
+                ('created_at', models.DateTimeField()),
+                ('last_used_at', models.DateTimeField(blank=True, null=True)),
+                ('revoked_at', models.DateTimeField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(
-            name="Attempt",
+            name='Attempt',
             fields=[
-                ("id", models.UUIDField(primary_key=True, serialize=False)),
-                ("number", models.PositiveIntegerField()),
-                ("idempotency_key", models.CharField(max_length=255)),
-                ("parameters", models.JSONField()),
-                ("fence", models.CharField(max_length=128)),
-                ("started_at", models.DateTimeField()),
-                ("outcome", models.CharField(blank=True, default="", max_length=16)),
-                ("doubt", models.CharField(blank=True, default="", max_length=16)),
-                ("attention", models.CharField(blank=True, default="", max_length=32)),
-                ("answer_kind", models.CharField(blank=True, default="", max_length=16)),
-                ("finished_at", models.DateTimeField(blank=True, null=True)),
-                ("duration_ms", models.PositiveIntegerField(blank=True, null=True)),
-                ("http_status", models.PositiveSmallIntegerField(blank=True, null=True)),
-                ("provider_request_id", models.CharField(blank=True, default="", max_length=255)),
-                ("replayed", models.BooleanField(default=False)),
-                ("should_retry", models.BooleanField(blank=True, null=True)),
-                ("retry_after_s", models.FloatField(blank=True, null=True)),
-                ("error_type", models.CharField(blank=True, default="", max_length=100)),
-                ("error_code", models.CharField(blank=True, default="", max_length=100)),
-                ("message", models.CharField(blank=True, default="", max_length=500)),
-                ("body", models.JSONField(blank=True, null=True)),
-                ("refund", models.JSONField(blank=True, null=True)),
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('number', models.PositiveIntegerField()),
+                ('idempotency_key', models.CharField(max_length=255)),
+                ('parameters', models.JSONField()),
+                ('fence', models.CharField(max_length=128)),
+                ('started_at', models.DateTimeField()),
+                ('outcome', models.CharField(blank=True, default='', max_length=16)),
+                ('doubt', models.CharField(blank=True, default='', max_length=16)),
+                ('attention', models.CharField(blank=True, default='', max_length=32)),
+                ('answer_kind', models.CharField(blank=True, default='', max_length=16)),
+                ('finished_at', models.DateTimeField(blank=True, null=True)),
+                ('duration_ms', models.PositiveIntegerField(blank=True, null=True)),
+                ('http_status', models.PositiveSmallIntegerField(blank=True, null=True)),
+                ('provider_request_id', models.CharField(blank=True, default='', max_length=255)),
+                ('replayed', models.BooleanField(default=False)),
+                ('should_retry', models.BooleanField(blank=True, null=True)),
+                ('retry_after_s', models.FloatField(blank=True, null=True)),
+                ('error_type', models.CharField(blank=True, default='', max_length=100)),
+                ('error_code', models.CharField(blank=True, default='', max_length=100)),
+                ('message', models.CharField(blank=True, default='', max_length=500)),
+                ('body', models.JSONField(blank=True, null=True)),
+                ('refund', models.JSONField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(
-            name="AuditEntry",
+            name='AuditEntry',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("chain", models.CharField(max_length=64)),
-                ("number", models.PositiveIntegerField()),
-                ("operation_id", models.UUIDField(blank=True, null=True)),
-                ("at", models.DateTimeField()),
-                ("actor_kind", models.CharField(max_length=16)),
-                ("actor_id", models.CharField(max_length=255)),
-                ("actor_name", models.CharField(max_length=255)),
-                ("actor_address", models.CharField(blank=True, default="", max_length=64)),
-                ("action", models.CharField(max_length=64)),
-                ("before", models.JSONField(default=dict)),
-                ("after", models.JSONField(default=dict)),
-                ("reason", models.TextField(blank=True, default="")),
-                ("evidence_id", models.CharField(blank=True, default="", max_length=64)),
-                ("previous_hash", models.CharField(max_length=64)),
-                ("entry_hash", models.CharField(max_length=64)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('chain', models.CharField(max_length=64)),
+                ('number', models.PositiveIntegerField()),
+                ('operation_id', models.UUIDField(blank=True, null=True)),
+                ('at', models.DateTimeField()),
+                ('actor_kind', models.CharField(max_length=16)),
+                ('actor_id', models.CharField(max_length=255)),
+                ('actor_name', models.CharField(max_length=255)),
+                ('actor_address', models.CharField(blank=True, default='', max_length=64)),
+                ('action', models.CharField(max_length=64)),
+                ('before', models.JSONField(default=dict)),
+                ('after', models.JSONField(default=dict)),
+                ('reason', models.TextField(blank=True, default='')),
+                ('evidence_id', models.CharField(blank=True, default='', max_length=64)),
+                ('previous_hash', models.CharField(max_length=64)),
+                ('entry_hash', models.CharField(max_length=64)),
             ],
         ),
         migrations.CreateModel(
-            name="Evidence",
+            name='Evidence',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("source", models.CharField(max_length=16)),
-                ("provider_object_id", models.CharField(blank=True, default="", max_length=255)),
-                ("provider_status", models.CharField(blank=True, default="", max_length=64)),
-                ("amount", models.BigIntegerField(blank=True, null=True)),
-                ("currency", models.CharField(blank=True, default="", max_length=3)),
-                ("summary", models.CharField(max_length=500)),
-                ("facts", models.JSONField(default=dict)),
-                ("observed_at", models.DateTimeField()),
-                ("recorded_at", models.DateTimeField()),
-                ("actor_kind", models.CharField(max_length=16)),
-                ("actor_name", models.CharField(max_length=255)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('source', models.CharField(max_length=16)),
+                ('provider_object_id', models.CharField(blank=True, default='', max_length=255)),
+                ('provider_status', models.CharField(blank=True, default='', max_length=64)),
+                ('amount', models.BigIntegerField(blank=True, null=True)),
+                ('currency', models.CharField(blank=True, default='', max_length=3)),
+                ('summary', models.CharField(max_length=500)),
+                ('facts', models.JSONField(default=dict)),
+                ('observed_at', models.DateTimeField()),
+                ('recorded_at', models.DateTimeField()),
+                ('actor_kind', models.CharField(max_length=16)),
+                ('actor_name', models.CharField(max_length=255)),
             ],
         ),
         migrations.CreateModel(
-            name="Operation",
+            name='Operation',
             fields=[
-                ("id", models.UUIDField(primary_key=True, serialize=False)),
-                ("kind", models.CharField(default="refund", max_length=16)),
-                ("order_id", models.CharField(max_length=255)),
-                ("reference", models.CharField(blank=True, default="", max_length=255)),
-                ("customer_account", models.CharField(blank=True, default="", max_length=255)),
-                ("amount", models.BigIntegerField()),
-                ("currency", models.CharField(max_length=3)),
-                ("reason", models.CharField(blank=True, default="", max_length=500)),
-                ("input_hash", models.CharField(max_length=64)),
-                ("environment", models.CharField(max_length=64)),
-                ("endpoint", models.CharField(max_length=64)),
-                ("idempotency_key", models.CharField(max_length=255)),
-                ("parameters", models.JSONField()),
-                ("created_at", models.DateTimeField()),
-                (
-                    "status",
-                    models.CharField(
-                        default=operations.domain.statuses.Status["OPEN"], max_length=16
-                    ),
-                ),
-                ("unknown_reason", models.CharField(blank=True, default="", max_length=32)),
-                (
-                    "attention",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=32),
-                        blank=True,
-                        default=list,
-                        size=None,
-                    ),
-                ),
-                ("failure_code", models.CharField(blank=True, default="", max_length=100)),
-                ("failure_message", models.CharField(blank=True, default="", max_length=500)),
-                ("provider_object_id", models.CharField(blank=True, default="", max_length=255)),
-                ("provider_status", models.CharField(blank=True, default="", max_length=64)),
-                ("attempts_made", models.PositiveIntegerField(default=0)),
-                ("lookups_made", models.PositiveIntegerField(default=0)),
-                ("first_sent_at", models.DateTimeField(blank=True, null=True)),
-                ("last_sent_at", models.DateTimeField(blank=True, null=True)),
-                ("key_window_closes_at", models.DateTimeField(blank=True, null=True)),
-                ("next_send_at", models.DateTimeField(blank=True, null=True)),
-                ("next_check_at", models.DateTimeField(blank=True, null=True)),
-                ("needs_person_since", models.DateTimeField(blank=True, null=True)),
-                ("settled_at", models.DateTimeField(blank=True, null=True)),
-                ("lease_owner", models.CharField(blank=True, default="", max_length=128)),
-                ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
-                ("revision", models.PositiveIntegerField(default=1)),
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('kind', models.CharField(default='refund', max_length=16)),
+                ('order_id', models.CharField(max_length=255)),
+                ('reference', models.CharField(blank=True, default='', max_length=255)),
+                ('customer_account', models.CharField(blank=True, default='', max_length=255)),
+                ('amount', models.BigIntegerField()),
+                ('currency', models.CharField(max_length=3)),
+                ('reason', models.CharField(blank=True, default='', max_length=500)),
+                ('input_hash', models.CharField(max_length=64)),
+                ('environment', models.CharField(max_length=64)),
+                ('endpoint', models.CharField(max_length=64)),
+                ('idempotency_key', models.CharField(max_length=255)),
+                ('parameters', models.JSONField()),
+                ('created_at', models.DateTimeField()),
+                ('status', models.CharField(default=operations.domain.statuses.Status['OPEN'], max_length=16)),
+                ('unknown_reason', models.CharField(blank=True, default='', max_length=32)),
+                ('attention', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=32), blank=True, default=list, size=None)),
+                ('failure_code', models.CharField(blank=True, default='', max_length=100)),
+                ('failure_message', models.CharField(blank=True, default='', max_length=500)),
+                ('provider_object_id', models.CharField(blank=True, default='', max_length=255)),
+                ('provider_status', models.CharField(blank=True, default='', max_length=64)),
+                ('attempts_made', models.PositiveIntegerField(default=0)),
+                ('lookups_made', models.PositiveIntegerField(default=0)),
+                ('first_sent_at', models.DateTimeField(blank=True, null=True)),
+                ('last_sent_at', models.DateTimeField(blank=True, null=True)),
+                ('key_window_closes_at', models.DateTimeField(blank=True, null=True)),
+                ('next_send_at', models.DateTimeField(blank=True, null=True)),
+                ('next_check_at', models.DateTimeField(blank=True, null=True)),
+                ('needs_person_since', models.DateTimeField(blank=True, null=True)),
+                ('settled_at', models.DateTimeField(blank=True, null=True)),
+                ('lease_owner', models.CharField(blank=True, default='', max_length=128)),
+                ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
+                ('revision', models.PositiveIntegerField(default=1)),
             ],
         ),
         migrations.CreateModel(
-            name="Payment",
+            name='Payment',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("charge", models.CharField(max_length=255)),
-                ("payment_intent", models.CharField(blank=True, default="", max_length=255)),
-                ("currency", models.CharField(max_length=3)),
-                ("captured", models.BigIntegerField()),
-                ("refunded", models.BigIntegerField()),
-                ("refunded_by_others", models.BigIntegerField(default=0)),
-                ("disputed", models.BooleanField(default=False)),
-                ("read_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('charge', models.CharField(max_length=255)),
+                ('payment_intent', models.CharField(blank=True, default='', max_length=255)),
+                ('currency', models.CharField(max_length=3)),
+                ('captured', models.BigIntegerField()),
+                ('refunded', models.BigIntegerField()),
+                ('refunded_by_others', models.BigIntegerField(default=0)),
+                ('disputed', models.BooleanField(default=False)),
+                ('read_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="Proposal",
+            name='Proposal',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("outcome", models.CharField(max_length=16)),
-                ("evidence_kind", models.CharField(max_length=32)),
-                ("evidence_reference", models.CharField(blank=True, default="", max_length=255)),
-                ("note", models.TextField()),
-                (
-                    "reasons",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=32), size=None
-                    ),
-                ),
-                ("revision", models.PositiveIntegerField()),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("waiting", "Waiting for a second person"),
-                            ("approved", "Approved"),
-                            ("rejected", "Rejected"),
-                            ("void", "Void: the operation changed"),
-                        ],
-                        default="waiting",
-                        max_length=16,
-                    ),
-                ),
-                ("proposed_by", models.CharField(max_length=255)),
-                ("proposed_by_name", models.CharField(max_length=255)),
-                ("proposed_at", models.DateTimeField()),
-                ("decided_by", models.CharField(blank=True, default="", max_length=255)),
-                ("decided_by_name", models.CharField(blank=True, default="", max_length=255)),
-                ("decided_at", models.DateTimeField(blank=True, null=True)),
-                ("decision_note", models.TextField(blank=True, default="")),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('outcome', models.CharField(max_length=16)),
+                ('evidence_kind', models.CharField(max_length=32)),
+                ('evidence_reference', models.CharField(blank=True, default='', max_length=255)),
+                ('note', models.TextField()),
+                ('reasons', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=32), size=None)),
+                ('revision', models.PositiveIntegerField()),
+                ('state', models.CharField(choices=[('waiting', 'Waiting for a second person'), ('approved', 'Approved'), ('rejected', 'Rejected'), ('void', 'Void: the operation changed')], default='waiting', max_length=16)),
+                ('proposed_by', models.CharField(max_length=255)),
+                ('proposed_by_name', models.CharField(max_length=255)),
+                ('proposed_at', models.DateTimeField()),
+                ('decided_by', models.CharField(blank=True, default='', max_length=255)),
+                ('decided_by_name', models.CharField(blank=True, default='', max_length=255)),
+                ('decided_at', models.DateTimeField(blank=True, null=True)),
+                ('decision_note', models.TextField(blank=True, default='')),
             ],
         ),
         migrations.CreateModel(
-            name="ProviderRefund",
+            name='ProviderRefund',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("provider_object_id", models.CharField(max_length=255)),
-                ("status", models.CharField(max_length=64)),
-                ("amount", models.BigIntegerField()),
-                ("currency", models.CharField(max_length=3)),
-                ("charge", models.CharField(blank=True, default="", max_length=255)),
-                ("payment_intent", models.CharField(blank=True, default="", max_length=255)),
-                ("metadata", models.JSONField(default=dict)),
-                ("provider_created_at", models.DateTimeField(blank=True, null=True)),
-                ("first_seen_at", models.DateTimeField()),
-                ("last_seen_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('provider_object_id', models.CharField(max_length=255)),
+                ('status', models.CharField(max_length=64)),
+                ('amount', models.BigIntegerField()),
+                ('currency', models.CharField(max_length=3)),
+                ('charge', models.CharField(blank=True, default='', max_length=255)),
+                ('payment_intent', models.CharField(blank=True, default='', max_length=255)),
+                ('metadata', models.JSONField(default=dict)),
+                ('provider_created_at', models.DateTimeField(blank=True, null=True)),
+                ('first_seen_at', models.DateTimeField()),
+                ('last_seen_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="Request",
+            name='Request',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("tool_call_id", models.CharField(blank=True, default="", max_length=255)),
-                ("agent_run_id", models.CharField(blank=True, default="", max_length=255)),
-                ("input_hash", models.CharField(max_length=64)),
-                ("payment_asked", models.CharField(max_length=255)),
-                ("received_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('tool_call_id', models.CharField(blank=True, default='', max_length=255)),
+                ('agent_run_id', models.CharField(blank=True, default='', max_length=255)),
+                ('input_hash', models.CharField(max_length=64)),
+                ('payment_asked', models.CharField(max_length=255)),
+                ('received_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="RequestToken",
+            name='RequestToken',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("customer_account", models.CharField(blank=True, default="", max_length=255)),
-                ("kind", models.CharField(default="refund", max_length=16)),
-                ("token", models.CharField(max_length=255)),
-                ("created_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('customer_account', models.CharField(blank=True, default='', max_length=255)),
+                ('kind', models.CharField(default='refund', max_length=16)),
+                ('token', models.CharField(max_length=255)),
+                ('created_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name="WebhookEvent",
+            name='WebhookEvent',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("endpoint_account", models.CharField(blank=True, default="", max_length=64)),
-                ("event_account", models.CharField(blank=True, default="", max_length=64)),
-                ("event_id", models.CharField(max_length=255)),
-                ("event_type", models.CharField(max_length=255)),
-                ("livemode", models.BooleanField(blank=True, null=True)),
-                ("provider_created_at", models.DateTimeField(blank=True, null=True)),
-                ("raw", models.BinaryField()),
-                ("payload", models.JSONField()),
-                ("received_at", models.DateTimeField()),
-                ("last_received_at", models.DateTimeField()),
-                ("deliveries", models.PositiveIntegerField(default=1)),
-                ("handling", models.CharField(blank=True, default="", max_length=32)),
-                ("handled_at", models.DateTimeField(blank=True, null=True)),
-                ("handling_attempts", models.PositiveIntegerField(default=0)),
-                ("handle_after", models.DateTimeField()),
-                ("handling_error", models.CharField(blank=True, default="", max_length=500)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('endpoint_account', models.CharField(blank=True, default='', max_length=64)),
+                ('event_account', models.CharField(blank=True, default='', max_length=64)),
+                ('event_id', models.CharField(max_length=255)),
+                ('event_type', models.CharField(max_length=255)),
+                ('livemode', models.BooleanField(blank=True, null=True)),
+                ('provider_created_at', models.DateTimeField(blank=True, null=True)),
+                ('raw', models.BinaryField()),
+                ('payload', models.JSONField()),
+                ('received_at', models.DateTimeField()),
+                ('last_received_at', models.DateTimeField()),
+                ('deliveries', models.PositiveIntegerField(default=1)),
+                ('handling', models.CharField(blank=True, default='', max_length=32)),
+                ('handled_at', models.DateTimeField(blank=True, null=True)),
+                ('handling_attempts', models.PositiveIntegerField(default=0)),
+                ('handle_after', models.DateTimeField()),
+                ('handling_error', models.CharField(blank=True, default='', max_length=500)),
             ],
         ),
         migrations.CreateModel(
-            name="Account",
+            name='Account',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.SlugField(max_length=64)),
-                ("provider", models.CharField(default="stripe", max_length=32)),
-                ("provider_account", models.CharField(blank=True, default="", max_length=64)),
-                ("livemode", models.BooleanField()),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.SlugField(max_length=64)),
+                ('provider', models.CharField(default='stripe', max_length=32)),
+                ('provider_account', models.CharField(blank=True, default='', max_length=64)),
+                ('livemode', models.BooleanField()),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("name", "livemode"), name="account_name_once_per_mode"
-                    ),
-                    models.UniqueConstraint(
-                        fields=("provider", "provider_account", "livemode"),
-                        name="account_once_per_provider_and_mode",
-                    ),
-                ],
+                'constraints': [models.UniqueConstraint(fields=('name', 'livemode'), name='account_name_once_per_mode'), models.UniqueConstraint(fields=('provider', 'provider_account', 'livemode'), name='account_once_per_provider_and_mode')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="account",
-            trigger=pgtrigger.compiler.Trigger(
-                name="account_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."name" IS DISTINCT FROM (NEW."name") OR OLD."provider" IS DISTINCT FROM (NEW."provider") OR OLD."provider_account" IS DISTINCT FROM (NEW."provider_account") OR OLD."livemode" IS DISTINCT FROM (NEW."livemode"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="2c56a7a06ffc35259bbdb16135a000c238c991dc",
-                    operation="UPDATE",
-                    pgid="pgtrigger_account_frozen_06edd",
-                    table="operations_account",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='account',
+            trigger=pgtrigger.compiler.Trigger(name='account_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."name" IS DISTINCT FROM (NEW."name") OR OLD."provider" IS DISTINCT FROM (NEW."provider") OR OLD."provider_account" IS DISTINCT FROM (NEW."provider_account") OR OLD."livemode" IS DISTINCT FROM (NEW."livemode"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='2c56a7a06ffc35259bbdb16135a000c238c991dc', operation='UPDATE', pgid='pgtrigger_account_frozen_06edd', table='operations_account', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="auditentry",
-            index=models.Index(fields=["operation_id", "number"], name="audit_by_operation"),
+            model_name='auditentry',
+            index=models.Index(fields=['operation_id', 'number'], name='audit_by_operation'),
         ),
         migrations.AddConstraint(
-            model_name="auditentry",
-            constraint=models.UniqueConstraint(
-                fields=("chain", "number"), name="audit_number_once"
-            ),
+            model_name='auditentry',
+            constraint=models.UniqueConstraint(fields=('chain', 'number'), name='audit_number_once'),
         ),
         migrations.AddConstraint(
-            model_name="auditentry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "actor_kind__in",
-                        [
-                            operations.domain.audit.ActorKind["API_KEY"],
-                            operations.domain.audit.ActorKind["COMMAND"],
-                            operations.domain.audit.ActorKind["JOB"],
-                            operations.domain.audit.ActorKind["PERSON"],
-                            operations.domain.audit.ActorKind["WEBHOOK"],
-                        ],
-                    )
-                ),
-                name="audit_actor_known",
-            ),
+            model_name='auditentry',
+            constraint=models.CheckConstraint(condition=models.Q(('actor_kind__in', [operations.domain.audit.ActorKind['API_KEY'], operations.domain.audit.ActorKind['COMMAND'], operations.domain.audit.ActorKind['JOB'], operations.domain.audit.ActorKind['PERSON'], operations.domain.audit.ActorKind['WEBHOOK']])), name='audit_actor_known'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="auditentry",
-            trigger=pgtrigger.compiler.Trigger(
-                name="audit_follows_the_last",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="\n            IF NEW.chain <> COALESCE(NEW.operation_id::text, 'system') THEN\n                RAISE EXCEPTION 'Chain % is not the one of this entry.', NEW.chain;\n            END IF;\n            IF NEW.previous_hash <> (CASE\n                WHEN NEW.number = 1 THEN '0000000000000000000000000000000000000000000000000000000000000000'\n                ELSE COALESCE((\n                    SELECT last.entry_hash FROM operations_auditentry AS last\n                    WHERE last.chain = NEW.chain AND last.number = NEW.number - 1\n                ), '')\n            END) THEN\n                RAISE EXCEPTION 'Entry % does not follow in chain %.', NEW.number, NEW.chain;\n            END IF;\n            RETURN NEW;\n            ",
-                    hash="117c29347ae96c747935d37f3bec41ae79d75772",
-                    operation="INSERT",
-                    pgid="pgtrigger_audit_follows_the_last_24526",
-                    table="operations_auditentry",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='auditentry',
+            trigger=pgtrigger.compiler.Trigger(name='audit_follows_the_last', sql=pgtrigger.compiler.UpsertTriggerSql(func="\n            IF NEW.chain <> COALESCE(NEW.operation_id::text, 'system') THEN\n                RAISE EXCEPTION 'Chain % is not the one of this entry.', NEW.chain;\n            END IF;\n            IF NEW.previous_hash <> (CASE\n                WHEN NEW.number = 1 THEN '0000000000000000000000000000000000000000000000000000000000000000'\n                ELSE COALESCE((\n                    SELECT last.entry_hash FROM operations_auditentry AS last\n                    WHERE last.chain = NEW.chain AND last.number = NEW.number - 1\n                ), '')\n            END) THEN\n                RAISE EXCEPTION 'Entry % does not follow in chain %.', NEW.number, NEW.chain;\n            END IF;\n            RETURN NEW;\n            ", hash='117c29347ae96c747935d37f3bec41ae79d75772', operation='INSERT', pgid='pgtrigger_audit_follows_the_last_24526', table='operations_auditentry', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="auditentry",
-            trigger=pgtrigger.compiler.Trigger(
-                name="audit_no_update",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="de2c61a2f1f6ab868e3230a18f5f55967d9bfb6e",
-                    operation="UPDATE",
-                    pgid="pgtrigger_audit_no_update_720ed",
-                    table="operations_auditentry",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='auditentry',
+            trigger=pgtrigger.compiler.Trigger(name='audit_no_update', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='de2c61a2f1f6ab868e3230a18f5f55967d9bfb6e', operation='UPDATE', pgid='pgtrigger_audit_no_update_720ed', table='operations_auditentry', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="auditentry",
-            trigger=pgtrigger.compiler.Trigger(
-                name="audit_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="300a39e03ac0ad4b9fd18bb5690a7c42c9093056",
-                    operation="DELETE",
-                    pgid="pgtrigger_audit_no_delete_8d22d",
-                    table="operations_auditentry",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='auditentry',
+            trigger=pgtrigger.compiler.Trigger(name='audit_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='300a39e03ac0ad4b9fd18bb5690a7c42c9093056', operation='DELETE', pgid='pgtrigger_audit_no_delete_8d22d', table='operations_auditentry', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="auditentry",
-            trigger=pgtrigger.compiler.Trigger(
-                name="audit_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="861ef3bf075d3613da6d29a9596e81fb0ce4bb15",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_audit_no_truncate_e06e0",
-                    table="operations_auditentry",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='auditentry',
+            trigger=pgtrigger.compiler.Trigger(name='audit_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='861ef3bf075d3613da6d29a9596e81fb0ce4bb15', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_audit_no_truncate_e06e0', table='operations_auditentry', when='BEFORE')),
         ),
         migrations.AddField(
-            model_name="evidence",
-            name="attempt",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="operations.attempt",
-            ),
+            model_name='evidence',
+            name='attempt',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='operations.attempt'),
         ),
         migrations.AddField(
-            model_name="operation",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="operations",
-                to="operations.account",
-            ),
+            model_name='operation',
+            name='account',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='operations', to='operations.account'),
         ),
         migrations.AddField(
-            model_name="evidence",
-            name="operation",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="evidence",
-                to="operations.operation",
-            ),
+            model_name='evidence',
+            name='operation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='evidence', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="attempt",
-            name="operation",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="attempts",
-                to="operations.operation",
-            ),
+            model_name='attempt',
+            name='operation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="payment",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="payments",
-                to="operations.account",
-            ),
+            model_name='payment',
+            name='account',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='operations.account'),
         ),
         migrations.AddField(
-            model_name="operation",
-            name="payment",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="operations",
-                to="operations.payment",
-            ),
+            model_name='operation',
+            name='payment',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='operations', to='operations.payment'),
         ),
         migrations.AddField(
-            model_name="proposal",
-            name="operation",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="proposals",
-                to="operations.operation",
-            ),
+            model_name='proposal',
+            name='operation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='proposals', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="providerrefund",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="refunds",
-                to="operations.account",
-            ),
+            model_name='providerrefund',
+            name='account',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='operations.account'),
         ),
         migrations.AddField(
-            model_name="providerrefund",
-            name="operation",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="refunds",
-                to="operations.operation",
-            ),
+            model_name='providerrefund',
+            name='operation',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="request",
-            name="api_key",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="operations.apikey",
-            ),
+            model_name='request',
+            name='api_key',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='operations.apikey'),
         ),
         migrations.AddField(
-            model_name="request",
-            name="operation",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="requests",
-                to="operations.operation",
-            ),
+            model_name='request',
+            name='operation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='requests', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="requesttoken",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="operations.account",
-            ),
+            model_name='requesttoken',
+            name='account',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='operations.account'),
         ),
         migrations.AddField(
-            model_name="requesttoken",
-            name="operation",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="tokens",
-                to="operations.operation",
-            ),
+            model_name='requesttoken',
+            name='operation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='tokens', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="webhookevent",
-            name="operation",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="events",
-                to="operations.operation",
-            ),
+            model_name='webhookevent',
+            name='operation',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='operations.operation'),
         ),
         migrations.AddField(
-            model_name="evidence",
-            name="event",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="operations.webhookevent",
-            ),
+            model_name='evidence',
+            name='event',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='operations.webhookevent'),
         ),
         migrations.AddIndex(
-            model_name="attempt",
-            index=models.Index(fields=["provider_request_id"], name="attempt_by_request_id"),
+            model_name='attempt',
+            index=models.Index(fields=['provider_request_id'], name='attempt_by_request_id'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.UniqueConstraint(
-                fields=("operation", "number"), name="attempt_number_once"
-            ),
+            model_name='attempt',
+            constraint=models.UniqueConstraint(fields=('operation', 'number'), name='attempt_number_once'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("outcome", "")),
-                fields=("operation",),
-                name="attempt_one_in_flight",
-            ),
+            model_name='attempt',
+            constraint=models.UniqueConstraint(condition=models.Q(('outcome', '')), fields=('operation',), name='attempt_one_in_flight'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "outcome__in",
-                        [
-                            "",
-                            operations.domain.classify.Outcome["ACCEPTED"],
-                            operations.domain.classify.Outcome["INDETERMINATE"],
-                            operations.domain.classify.Outcome["NOT_EXECUTED"],
-                            operations.domain.classify.Outcome["REFUSED"],
-                        ],
-                    )
-                ),
-                name="attempt_outcome_known",
-            ),
+            model_name='attempt',
+            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['', operations.domain.classify.Outcome['ACCEPTED'], operations.domain.classify.Outcome['INDETERMINATE'], operations.domain.classify.Outcome['NOT_EXECUTED'], operations.domain.classify.Outcome['REFUSED']])), name='attempt_outcome_known'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "doubt__in",
-                        [
-                            operations.domain.classify.Doubt["NONE"],
-                            operations.domain.classify.Doubt["FROZEN"],
-                            operations.domain.classify.Doubt["INTERRUPTED"],
-                            operations.domain.classify.Doubt["UNREADABLE"],
-                            operations.domain.classify.Doubt["UNSAFE_REFUSAL"],
-                        ],
-                    )
-                ),
-                name="attempt_doubt_known",
-            ),
+            model_name='attempt',
+            constraint=models.CheckConstraint(condition=models.Q(('doubt__in', [operations.domain.classify.Doubt['NONE'], operations.domain.classify.Doubt['FROZEN'], operations.domain.classify.Doubt['INTERRUPTED'], operations.domain.classify.Doubt['UNREADABLE'], operations.domain.classify.Doubt['UNSAFE_REFUSAL']])), name='attempt_doubt_known'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "answer_kind__in",
-                        [
-                            "",
-                            operations.domain.answers.AnswerKind["CONNECTION_LOST"],
-                            operations.domain.answers.AnswerKind["INTERRUPTED"],
-                            operations.domain.answers.AnswerKind["NOT_SENT"],
-                            operations.domain.answers.AnswerKind["RESPONSE"],
-                            operations.domain.answers.AnswerKind["UNREADABLE"],
-                        ],
-                    )
-                ),
-                name="attempt_answer_known",
-            ),
+            model_name='attempt',
+            constraint=models.CheckConstraint(condition=models.Q(('answer_kind__in', ['', operations.domain.answers.AnswerKind['CONNECTION_LOST'], operations.domain.answers.AnswerKind['INTERRUPTED'], operations.domain.answers.AnswerKind['NOT_SENT'], operations.domain.answers.AnswerKind['RESPONSE'], operations.domain.answers.AnswerKind['UNREADABLE']])), name='attempt_answer_known'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("answer_kind", ""),
-                        ("attention", ""),
-                        ("body__isnull", True),
-                        ("doubt", ""),
-                        ("duration_ms__isnull", True),
-                        ("error_code", ""),
-                        ("error_type", ""),
-                        ("finished_at__isnull", True),
-                        ("http_status__isnull", True),
-                        ("message", ""),
-                        ("outcome", ""),
-                        ("provider_request_id", ""),
-                        ("refund__isnull", True),
-                        ("replayed", False),
-                        ("retry_after_s__isnull", True),
-                        ("should_retry__isnull", True),
-                    ),
-                    models.Q(
-                        models.Q(("outcome", ""), _negated=True),
-                        models.Q(("answer_kind", ""), _negated=True),
-                        ("finished_at__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="attempt_finished_is_whole",
-            ),
+            model_name='attempt',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('answer_kind', ''), ('attention', ''), ('body__isnull', True), ('doubt', ''), ('duration_ms__isnull', True), ('error_code', ''), ('error_type', ''), ('finished_at__isnull', True), ('http_status__isnull', True), ('message', ''), ('outcome', ''), ('provider_request_id', ''), ('refund__isnull', True), ('replayed', False), ('retry_after_s__isnull', True), ('should_retry__isnull', True)), models.Q(models.Q(('outcome', ''), _negated=True), models.Q(('answer_kind', ''), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='attempt_finished_is_whole'),
         ),
         migrations.AddConstraint(
-            model_name="attempt",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("outcome", operations.domain.classify.Outcome["ACCEPTED"]), _negated=True
-                    ),
-                    ("refund__isnull", False),
-                    _connector="OR",
-                ),
-                name="attempt_accepted_keeps_the_refund",
-            ),
+            model_name='attempt',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('outcome', operations.domain.classify.Outcome['ACCEPTED']), _negated=True), ('refund__isnull', False), _connector='OR'), name='attempt_accepted_keeps_the_refund'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="attempt",
-            trigger=pgtrigger.compiler.Trigger(
-                name="attempt_starts_in_flight",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition="WHEN (NOT (NEW.\"outcome\" = ''))",
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot insert rows from % table', TG_TABLE_NAME;",
-                    hash="ef5e0c83e541209a47bedce8f5bc76be565a4931",
-                    operation="INSERT",
-                    pgid="pgtrigger_attempt_starts_in_flight_a5786",
-                    table="operations_attempt",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='attempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_starts_in_flight', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NOT (NEW."outcome" = \'\'))', func="RAISE EXCEPTION 'pgtrigger: Cannot insert rows from % table', TG_TABLE_NAME;", hash='ef5e0c83e541209a47bedce8f5bc76be565a4931', operation='INSERT', pgid='pgtrigger_attempt_starts_in_flight_a5786', table='operations_attempt', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="attempt",
-            trigger=pgtrigger.compiler.Trigger(
-                name="attempt_fits_its_operation",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    declare="DECLARE parent operations_operation%ROWTYPE;",
-                    func="\n            SELECT * INTO parent FROM operations_operation\n            WHERE id = NEW.operation_id FOR NO KEY UPDATE;\n            IF FOUND AND (\n                parent.status <> 'open'\n                OR parent.lease_owner = ''\n                OR parent.lease_owner <> NEW.fence\n                OR parent.attempts_made <> NEW.number\n                OR parent.idempotency_key <> NEW.idempotency_key\n                OR parent.parameters <> NEW.parameters\n                OR (NEW.number > 1 AND NEW.started_at >= parent.key_window_closes_at)\n            ) THEN\n                RAISE EXCEPTION 'Attempt % does not fit operation %.', NEW.number, parent.id;\n            END IF;\n            RETURN NEW;\n            ",
-                    hash="b8b7b7b537c697bd5c4c243f02d739299c619b97",
-                    operation="INSERT",
-                    pgid="pgtrigger_attempt_fits_its_operation_e7e82",
-                    table="operations_attempt",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='attempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_fits_its_operation', sql=pgtrigger.compiler.UpsertTriggerSql(declare='DECLARE parent operations_operation%ROWTYPE;', func="\n            SELECT * INTO parent FROM operations_operation\n            WHERE id = NEW.operation_id FOR NO KEY UPDATE;\n            IF FOUND AND (\n                parent.status <> 'open'\n                OR parent.lease_owner = ''\n                OR parent.lease_owner <> NEW.fence\n                OR parent.attempts_made <> NEW.number\n                OR parent.idempotency_key <> NEW.idempotency_key\n                OR parent.parameters <> NEW.parameters\n                OR (NEW.number > 1 AND NEW.started_at >= parent.key_window_closes_at)\n            ) THEN\n                RAISE EXCEPTION 'Attempt % does not fit operation %.', NEW.number, parent.id;\n            END IF;\n            RETURN NEW;\n            ", hash='b8b7b7b537c697bd5c4c243f02d739299c619b97', operation='INSERT', pgid='pgtrigger_attempt_fits_its_operation_e7e82', table='operations_attempt', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="attempt",
-            trigger=pgtrigger.compiler.Trigger(
-                name="attempt_written_once",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition="WHEN (NOT (OLD.\"outcome\" = ''))",
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="f0ad1ace2a6dce40c3c51ea6c735a9146fba2ede",
-                    operation="UPDATE",
-                    pgid="pgtrigger_attempt_written_once_b5b4d",
-                    table="operations_attempt",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='attempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_written_once', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NOT (OLD."outcome" = \'\'))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='f0ad1ace2a6dce40c3c51ea6c735a9146fba2ede', operation='UPDATE', pgid='pgtrigger_attempt_written_once_b5b4d', table='operations_attempt', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="attempt",
-            trigger=pgtrigger.compiler.Trigger(
-                name="attempt_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."operation_id" IS DISTINCT FROM (NEW."operation_id") OR OLD."number" IS DISTINCT FROM (NEW."number") OR OLD."idempotency_key" IS DISTINCT FROM (NEW."idempotency_key") OR OLD."parameters" IS DISTINCT FROM (NEW."parameters") OR OLD."fence" IS DISTINCT FROM (NEW."fence") OR OLD."started_at" IS DISTINCT FROM (NEW."started_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="3144797dbb9a4f2a9fa6b2dfa10577b17377f503",
-                    operation="UPDATE",
-                    pgid="pgtrigger_attempt_frozen_55e2f",
-                    table="operations_attempt",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='attempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."operation_id" IS DISTINCT FROM (NEW."operation_id") OR OLD."number" IS DISTINCT FROM (NEW."number") OR OLD."idempotency_key" IS DISTINCT FROM (NEW."idempotency_key") OR OLD."parameters" IS DISTINCT FROM (NEW."parameters") OR OLD."fence" IS DISTINCT FROM (NEW."fence") OR OLD."started_at" IS DISTINCT FROM (NEW."started_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='3144797dbb9a4f2a9fa6b2dfa10577b17377f503', operation='UPDATE', pgid='pgtrigger_attempt_frozen_55e2f', table='operations_attempt', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="attempt",
-            trigger=pgtrigger.compiler.Trigger(
-                name="attempt_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="fe580cb55b5c63f1a367b60557023810aae29619",
-                    operation="DELETE",
-                    pgid="pgtrigger_attempt_no_delete_36495",
-                    table="operations_attempt",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='attempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='fe580cb55b5c63f1a367b60557023810aae29619', operation='DELETE', pgid='pgtrigger_attempt_no_delete_36495', table='operations_attempt', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="attempt",
-            trigger=pgtrigger.compiler.Trigger(
-                name="attempt_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="af3ba615b313491c1f0f215dab4eab3d363f0b2b",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_attempt_no_truncate_c151a",
-                    table="operations_attempt",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='attempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='af3ba615b313491c1f0f215dab4eab3d363f0b2b', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_attempt_no_truncate_c151a', table='operations_attempt', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(fields=["account", "payment_intent"], name="payment_by_intent"),
+            model_name='payment',
+            index=models.Index(fields=['account', 'payment_intent'], name='payment_by_intent'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.UniqueConstraint(
-                fields=("account", "charge"), name="payment_once_per_charge"
-            ),
+            model_name='payment',
+            constraint=models.UniqueConstraint(fields=('account', 'charge'), name='payment_once_per_charge'),
         ),
         migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("captured__gte", 0), ("refunded__gte", 0), ("refunded_by_others__gte", 0)
-                ),
-                name="payment_amounts_not_negative",
-            ),
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('captured__gte', 0), ('refunded__gte', 0), ('refunded_by_others__gte', 0)), name='payment_amounts_not_negative'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="payment",
-            trigger=pgtrigger.compiler.Trigger(
-                name="payment_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."charge" IS DISTINCT FROM (NEW."charge"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="47e33fa2a722a9d2cd7ce45624887e7deef24b50",
-                    operation="UPDATE",
-                    pgid="pgtrigger_payment_frozen_46568",
-                    table="operations_payment",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='payment_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."charge" IS DISTINCT FROM (NEW."charge"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='47e33fa2a722a9d2cd7ce45624887e7deef24b50', operation='UPDATE', pgid='pgtrigger_payment_frozen_46568', table='operations_payment', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(
-                models.OrderBy(models.F("key_window_closes_at"), nulls_last=True),
-                models.OrderBy(models.F("amount"), descending=True),
-                models.OrderBy(models.F("id")),
-                condition=models.Q(
-                    ("status", operations.domain.statuses.Status["UNKNOWN"]),
-                    models.Q(("attention", []), _negated=True),
-                    _connector="OR",
-                ),
-                name="operation_queue",
-            ),
+            model_name='operation',
+            index=models.Index(models.OrderBy(models.F('key_window_closes_at'), nulls_last=True), models.OrderBy(models.F('amount'), descending=True), models.OrderBy(models.F('id')), condition=models.Q(('status', operations.domain.statuses.Status['UNKNOWN']), models.Q(('attention', []), _negated=True), _connector='OR'), name='operation_queue'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(
-                condition=models.Q(
-                    (
-                        "status__in",
-                        [
-                            operations.domain.statuses.Status["OPEN"],
-                            operations.domain.statuses.Status["PROCESSING"],
-                            operations.domain.statuses.Status["UNKNOWN"],
-                        ],
-                    )
-                ),
-                fields=["next_check_at"],
-                name="operation_due",
-            ),
+            model_name='operation',
+            index=models.Index(condition=models.Q(('status__in', [operations.domain.statuses.Status['OPEN'], operations.domain.statuses.Status['PROCESSING'], operations.domain.statuses.Status['UNKNOWN']])), fields=['next_check_at'], name='operation_due'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(
-                condition=models.Q(("lease_expires_at__isnull", False)),
-                fields=["lease_expires_at"],
-                name="operation_leases",
-            ),
+            model_name='operation',
+            index=models.Index(condition=models.Q(('lease_expires_at__isnull', False)), fields=['lease_expires_at'], name='operation_leases'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(
-                fields=["account", "order_id", "reference"], name="operation_identity"
-            ),
+            model_name='operation',
+            index=models.Index(fields=['account', 'order_id', 'reference'], name='operation_identity'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(fields=["order_id"], name="operation_by_order"),
+            model_name='operation',
+            index=models.Index(fields=['order_id'], name='operation_by_order'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(fields=["provider_object_id"], name="operation_by_refund"),
+            model_name='operation',
+            index=models.Index(fields=['provider_object_id'], name='operation_by_refund'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(fields=["idempotency_key"], name="operation_by_key"),
+            model_name='operation',
+            index=models.Index(fields=['idempotency_key'], name='operation_by_key'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(fields=["-created_at", "-id"], name="operation_by_age"),
+            model_name='operation',
+            index=models.Index(fields=['-created_at', '-id'], name='operation_by_age'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=django.contrib.postgres.indexes.GinIndex(
-                fields=["attention"], name="operation_by_attention"
-            ),
+            model_name='operation',
+            index=django.contrib.postgres.indexes.GinIndex(fields=['attention'], name='operation_by_attention'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.UniqueConstraint(
-                fields=("account", "idempotency_key"), name="operation_key_once"
-            ),
+            model_name='operation',
+            constraint=models.UniqueConstraint(fields=('account', 'idempotency_key'), name='operation_key_once'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("idempotency_key", ""), _negated=True),
-                name="operation_has_a_key",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), name='operation_has_a_key'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    (
-                        "status__in",
-                        [
-                            operations.domain.statuses.Status["OPEN"],
-                            operations.domain.statuses.Status["PROCESSING"],
-                            operations.domain.statuses.Status["UNKNOWN"],
-                        ],
-                    )
-                ),
-                fields=("account", "order_id", "reference"),
-                name="operation_one_unresolved",
-            ),
+            model_name='operation',
+            constraint=models.UniqueConstraint(condition=models.Q(('status__in', [operations.domain.statuses.Status['OPEN'], operations.domain.statuses.Status['PROCESSING'], operations.domain.statuses.Status['UNKNOWN']])), fields=('account', 'order_id', 'reference'), name='operation_one_unresolved'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("provider_object_id", ""), _negated=True),
-                fields=("account", "provider_object_id"),
-                name="operation_one_provider_object",
-            ),
+            model_name='operation',
+            constraint=models.UniqueConstraint(condition=models.Q(('provider_object_id', ''), _negated=True), fields=('account', 'provider_object_id'), name='operation_one_provider_object'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gt", 0)), name="operation_amount_positive"
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gt', 0)), name='operation_amount_positive'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("currency__regex", "^[a-z]{3}$")),
-                name="operation_currency_code",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(('currency__regex', '^[a-z]{3}$')), name='operation_currency_code'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "status__in",
-                        [
-                            operations.domain.statuses.Status["FAILED"],
-                            operations.domain.statuses.Status["OPEN"],
-                            operations.domain.statuses.Status["PROCESSING"],
-                            operations.domain.statuses.Status["SUCCEEDED"],
-                            operations.domain.statuses.Status["UNKNOWN"],
-                        ],
-                    )
-                ),
-                name="operation_status_known",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', [operations.domain.statuses.Status['FAILED'], operations.domain.statuses.Status['OPEN'], operations.domain.statuses.Status['PROCESSING'], operations.domain.statuses.Status['SUCCEEDED'], operations.domain.statuses.Status['UNKNOWN']])), name='operation_status_known'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("status", operations.domain.statuses.Status["UNKNOWN"]),
-                        (
-                            "unknown_reason__in",
-                            [
-                                operations.domain.statuses.UnknownReason["BUDGET_SPENT"],
-                                operations.domain.statuses.UnknownReason["DEADLINE_PASSED"],
-                                operations.domain.statuses.UnknownReason["INTERRUPTED"],
-                                operations.domain.statuses.UnknownReason["KEY_RETENTION_UNCLEAR"],
-                                operations.domain.statuses.UnknownReason["KEY_WINDOW_CLOSED"],
-                                operations.domain.statuses.UnknownReason["SERVER_ERROR"],
-                                operations.domain.statuses.UnknownReason["UNREADABLE_ANSWER"],
-                                operations.domain.statuses.UnknownReason["UNSAFE_REFUSAL"],
-                            ],
-                        ),
-                    ),
-                    models.Q(
-                        models.Q(
-                            ("status", operations.domain.statuses.Status["UNKNOWN"]), _negated=True
-                        ),
-                        ("unknown_reason", ""),
-                    ),
-                    _connector="OR",
-                ),
-                name="operation_unknown_has_a_reason",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', operations.domain.statuses.Status['UNKNOWN']), ('unknown_reason__in', [operations.domain.statuses.UnknownReason['BUDGET_SPENT'], operations.domain.statuses.UnknownReason['DEADLINE_PASSED'], operations.domain.statuses.UnknownReason['INTERRUPTED'], operations.domain.statuses.UnknownReason['KEY_RETENTION_UNCLEAR'], operations.domain.statuses.UnknownReason['KEY_WINDOW_CLOSED'], operations.domain.statuses.UnknownReason['SERVER_ERROR'], operations.domain.statuses.UnknownReason['UNREADABLE_ANSWER'], operations.domain.statuses.UnknownReason['UNSAFE_REFUSAL']])), models.Q(models.Q(('status', operations.domain.statuses.Status['UNKNOWN']), _negated=True), ('unknown_reason', '')), _connector='OR'), name='operation_unknown_has_a_reason'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("status", operations.domain.statuses.Status["SUCCEEDED"]), _negated=True
-                    ),
-                    models.Q(("provider_object_id", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="operation_success_names_a_refund",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', operations.domain.statuses.Status['SUCCEEDED']), _negated=True), models.Q(('provider_object_id', ''), _negated=True), _connector='OR'), name='operation_success_names_a_refund'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("settled_at__isnull", False),
-                        (
-                            "status__in",
-                            [
-                                operations.domain.statuses.Status["FAILED"],
-                                operations.domain.statuses.Status["SUCCEEDED"],
-                            ],
-                        ),
-                    ),
-                    models.Q(
-                        ("settled_at__isnull", True),
-                        (
-                            "status__in",
-                            [
-                                operations.domain.statuses.Status["OPEN"],
-                                operations.domain.statuses.Status["PROCESSING"],
-                                operations.domain.statuses.Status["UNKNOWN"],
-                            ],
-                        ),
-                    ),
-                    _connector="OR",
-                ),
-                name="operation_settled_has_a_time",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('settled_at__isnull', False), ('status__in', [operations.domain.statuses.Status['FAILED'], operations.domain.statuses.Status['SUCCEEDED']])), models.Q(('settled_at__isnull', True), ('status__in', [operations.domain.statuses.Status['OPEN'], operations.domain.statuses.Status['PROCESSING'], operations.domain.statuses.Status['UNKNOWN']])), _connector='OR'), name='operation_settled_has_a_time'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("lease_expires_at__isnull", True), ("lease_owner", "")),
-                    models.Q(
-                        models.Q(("lease_owner", ""), _negated=True),
-                        ("lease_expires_at__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="operation_lease_is_whole",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_expires_at__isnull', True), ('lease_owner', '')), models.Q(models.Q(('lease_owner', ''), _negated=True), ('lease_expires_at__isnull', False)), _connector='OR'), name='operation_lease_is_whole'),
         ),
         migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "attention__contained_by",
-                        [
-                            operations.domain.statuses.Attention["CONFIGURATION"],
-                            operations.domain.statuses.Attention["CONFLICT"],
-                            operations.domain.statuses.Attention["DISPUTED"],
-                            operations.domain.statuses.Attention["DUPLICATE_REFUND"],
-                            operations.domain.statuses.Attention["FAILED_AFTER_SUCCESS"],
-                            operations.domain.statuses.Attention["MISMATCH"],
-                        ],
-                    )
-                ),
-                name="operation_attention_known",
-            ),
+            model_name='operation',
+            constraint=models.CheckConstraint(condition=models.Q(('attention__contained_by', [operations.domain.statuses.Attention['CONFIGURATION'], operations.domain.statuses.Attention['CONFLICT'], operations.domain.statuses.Attention['DISPUTED'], operations.domain.statuses.Attention['DUPLICATE_REFUND'], operations.domain.statuses.Attention['FAILED_AFTER_SUCCESS'], operations.domain.statuses.Attention['MISMATCH']])), name='operation_attention_known'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_status_moves",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    declare="DECLARE _is_valid_transition BOOLEAN;",
-                    func='SELECT CONCAT(OLD."status", \':\', NEW."status") = ANY(\'{open:failed,open:processing,open:succeeded,open:unknown,processing:failed,processing:succeeded,succeeded:failed,unknown:failed,unknown:processing,unknown:succeeded}\'::text[]) INTO _is_valid_transition; IF (_is_valid_transition IS FALSE AND OLD."status" IS DISTINCT FROM NEW."status") THEN RAISE EXCEPTION \'pgtrigger: Invalid transition of field "status" from "%" to "%" on table %\', OLD."status", NEW."status", TG_TABLE_NAME; ELSE RETURN NEW; END IF;',
-                    hash="4655025a43095c4d935dd74c388736f7b2a2f5db",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_status_moves_9b5b6",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_status_moves', sql=pgtrigger.compiler.UpsertTriggerSql(declare='DECLARE _is_valid_transition BOOLEAN;', func='SELECT CONCAT(OLD."status", \':\', NEW."status") = ANY(\'{open:failed,open:processing,open:succeeded,open:unknown,processing:failed,processing:succeeded,succeeded:failed,unknown:failed,unknown:processing,unknown:succeeded}\'::text[]) INTO _is_valid_transition; IF (_is_valid_transition IS FALSE AND OLD."status" IS DISTINCT FROM NEW."status") THEN RAISE EXCEPTION \'pgtrigger: Invalid transition of field "status" from "%" to "%" on table %\', OLD."status", NEW."status", TG_TABLE_NAME; ELSE RETURN NEW; END IF;', hash='4655025a43095c4d935dd74c388736f7b2a2f5db', operation='UPDATE', pgid='pgtrigger_operation_status_moves_9b5b6', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_starts_open",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition="WHEN (NOT (NEW.\"status\" = 'open'))",
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot insert rows from % table', TG_TABLE_NAME;",
-                    hash="08b3ef46433d9e8fa74a7a0697d6e5dfe926bb30",
-                    operation="INSERT",
-                    pgid="pgtrigger_operation_starts_open_daa2f",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_starts_open', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NOT (NEW."status" = \'open\'))', func="RAISE EXCEPTION 'pgtrigger: Cannot insert rows from % table', TG_TABLE_NAME;", hash='08b3ef46433d9e8fa74a7a0697d6e5dfe926bb30', operation='INSERT', pgid='pgtrigger_operation_starts_open_daa2f', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."payment_id" IS DISTINCT FROM (NEW."payment_id") OR OLD."kind" IS DISTINCT FROM (NEW."kind") OR OLD."order_id" IS DISTINCT FROM (NEW."order_id") OR OLD."reference" IS DISTINCT FROM (NEW."reference") OR OLD."customer_account" IS DISTINCT FROM (NEW."customer_account") OR OLD."amount" IS DISTINCT FROM (NEW."amount") OR OLD."currency" IS DISTINCT FROM (NEW."currency") OR OLD."reason" IS DISTINCT FROM (NEW."reason") OR OLD."input_hash" IS DISTINCT FROM (NEW."input_hash") OR OLD."environment" IS DISTINCT FROM (NEW."environment") OR OLD."endpoint" IS DISTINCT FROM (NEW."endpoint") OR OLD."idempotency_key" IS DISTINCT FROM (NEW."idempotency_key") OR OLD."parameters" IS DISTINCT FROM (NEW."parameters") OR OLD."created_at" IS DISTINCT FROM (NEW."created_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="b6e7b2fedcb8a717c5e519b2a5afe10d0ac88bef",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_frozen_22f40",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."payment_id" IS DISTINCT FROM (NEW."payment_id") OR OLD."kind" IS DISTINCT FROM (NEW."kind") OR OLD."order_id" IS DISTINCT FROM (NEW."order_id") OR OLD."reference" IS DISTINCT FROM (NEW."reference") OR OLD."customer_account" IS DISTINCT FROM (NEW."customer_account") OR OLD."amount" IS DISTINCT FROM (NEW."amount") OR OLD."currency" IS DISTINCT FROM (NEW."currency") OR OLD."reason" IS DISTINCT FROM (NEW."reason") OR OLD."input_hash" IS DISTINCT FROM (NEW."input_hash") OR OLD."environment" IS DISTINCT FROM (NEW."environment") OR OLD."endpoint" IS DISTINCT FROM (NEW."endpoint") OR OLD."idempotency_key" IS DISTINCT FROM (NEW."idempotency_key") OR OLD."parameters" IS DISTINCT FROM (NEW."parameters") OR OLD."created_at" IS DISTINCT FROM (NEW."created_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='b6e7b2fedcb8a717c5e519b2a5afe10d0ac88bef', operation='UPDATE', pgid='pgtrigger_operation_frozen_22f40', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_refund_written_once",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."provider_object_id" <> \'\' AND NEW."provider_object_id" <> OLD."provider_object_id")',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="7548c792062d14177d65b8f7d47413ed26eb8022",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_refund_written_once_cba2f",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_refund_written_once', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."provider_object_id" <> \'\' AND NEW."provider_object_id" <> OLD."provider_object_id")', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='7548c792062d14177d65b8f7d47413ed26eb8022', operation='UPDATE', pgid='pgtrigger_operation_refund_written_once_cba2f', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_revision_counts",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (NEW."revision" <> OLD."revision" + 1)',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="51cf427cd7213a522ff0d91f23d782e9b020b702",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_revision_counts_95aa3",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_revision_counts', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NEW."revision" <> OLD."revision" + 1)', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='51cf427cd7213a522ff0d91f23d782e9b020b702', operation='UPDATE', pgid='pgtrigger_operation_revision_counts_95aa3', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_counts_kept",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (NEW."attempts_made" < OLD."attempts_made" OR NEW."lookups_made" < OLD."lookups_made")',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="758ae55788294a14c9f3ea8367509246f532f605",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_counts_kept_a6d2b",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_counts_kept', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NEW."attempts_made" < OLD."attempts_made" OR NEW."lookups_made" < OLD."lookups_made")', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='758ae55788294a14c9f3ea8367509246f532f605', operation='UPDATE', pgid='pgtrigger_operation_counts_kept_a6d2b', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_first_send_kept",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."first_sent_at" IS NOT NULL AND NEW."first_sent_at" IS DISTINCT FROM OLD."first_sent_at")',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="d3fe85de5acf7bddcb335aff7ac55a2767a48651",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_first_send_kept_e37f1",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_first_send_kept', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."first_sent_at" IS NOT NULL AND NEW."first_sent_at" IS DISTINCT FROM OLD."first_sent_at")', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='d3fe85de5acf7bddcb335aff7ac55a2767a48651', operation='UPDATE', pgid='pgtrigger_operation_first_send_kept_e37f1', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_key_window_kept",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."key_window_closes_at" IS NOT NULL AND (NEW."key_window_closes_at" IS NULL OR NEW."key_window_closes_at" > OLD."key_window_closes_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="e21e1f51938549be6349914b00603b40c7318e19",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_key_window_kept_e0f5a",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_key_window_kept', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."key_window_closes_at" IS NOT NULL AND (NEW."key_window_closes_at" IS NULL OR NEW."key_window_closes_at" > OLD."key_window_closes_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='e21e1f51938549be6349914b00603b40c7318e19', operation='UPDATE', pgid='pgtrigger_operation_key_window_kept_e0f5a', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_lease_covers_the_send",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."lease_owner" <> \'\' AND NEW."lease_owner" <> OLD."lease_owner")',
-                    func="\n            IF EXISTS (\n                SELECT 1 FROM operations_attempt\n                WHERE operation_id = NEW.id AND outcome = ''\n            ) THEN\n                RAISE EXCEPTION 'Operation % has a send in flight under its lease.', NEW.id;\n            END IF;\n            RETURN NEW;\n            ",
-                    hash="0474b30b3eeaab62f321fb1f0e2cc6bd9cf246cf",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_lease_covers_the_send_10b7e",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_lease_covers_the_send', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."lease_owner" <> \'\' AND NEW."lease_owner" <> OLD."lease_owner")', func="\n            IF EXISTS (\n                SELECT 1 FROM operations_attempt\n                WHERE operation_id = NEW.id AND outcome = ''\n            ) THEN\n                RAISE EXCEPTION 'Operation % has a send in flight under its lease.', NEW.id;\n            END IF;\n            RETURN NEW;\n            ", hash='0474b30b3eeaab62f321fb1f0e2cc6bd9cf246cf', operation='UPDATE', pgid='pgtrigger_operation_lease_covers_the_send_10b7e', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_fits_its_payment",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="\n            IF EXISTS (\n                SELECT 1 FROM operations_payment AS payment\n                WHERE payment.id = NEW.payment_id\n                  AND (payment.account_id <> NEW.account_id\n                       OR payment.currency <> NEW.currency)\n            ) THEN\n                RAISE EXCEPTION 'Operation % differs from its payment.', NEW.id;\n            END IF;\n            RETURN NEW;\n            ",
-                    hash="c46f2fee1942cc81d2dd94c9fb2c2c08e457cc90",
-                    operation="INSERT",
-                    pgid="pgtrigger_operation_fits_its_payment_cf59d",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_fits_its_payment', sql=pgtrigger.compiler.UpsertTriggerSql(func="\n            IF EXISTS (\n                SELECT 1 FROM operations_payment AS payment\n                WHERE payment.id = NEW.payment_id\n                  AND (payment.account_id <> NEW.account_id\n                       OR payment.currency <> NEW.currency)\n            ) THEN\n                RAISE EXCEPTION 'Operation % differs from its payment.', NEW.id;\n            END IF;\n            RETURN NEW;\n            ", hash='c46f2fee1942cc81d2dd94c9fb2c2c08e457cc90', operation='INSERT', pgid='pgtrigger_operation_fits_its_payment_cf59d', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="bc78efed46ddaaf51229726ff2dab6be86208370",
-                    operation="DELETE",
-                    pgid="pgtrigger_operation_no_delete_d6ede",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='bc78efed46ddaaf51229726ff2dab6be86208370', operation='DELETE', pgid='pgtrigger_operation_no_delete_d6ede', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="c1c6b75a83e33ae59cd64ef25d26078ac6049d10",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_operation_no_truncate_7e2fb",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='c1c6b75a83e33ae59cd64ef25d26078ac6049d10', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_operation_no_truncate_7e2fb', table='operations_operation', when='BEFORE')),
         ),
         migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "waiting")),
-                fields=("operation",),
-                name="proposal_one_waiting",
-            ),
+            model_name='proposal',
+            constraint=models.UniqueConstraint(condition=models.Q(('state', 'waiting')), fields=('operation',), name='proposal_one_waiting'),
         ),
         migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "outcome__in",
-                        [
-                            operations.domain.closure.ClosingOutcome["FAILED"],
-                            operations.domain.closure.ClosingOutcome["SUCCEEDED"],
-                        ],
-                    )
-                ),
-                name="proposal_outcome_known",
-            ),
+            model_name='proposal',
+            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', [operations.domain.closure.ClosingOutcome['FAILED'], operations.domain.closure.ClosingOutcome['SUCCEEDED']])), name='proposal_outcome_known'),
         ),
         migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "evidence_kind__in",
-                        [
-                            operations.domain.closure.EvidenceKind["ABSENT_IN_LOOKUP"],
-                            operations.domain.closure.EvidenceKind["BANK_STATEMENT"],
-                            operations.domain.closure.EvidenceKind["DASHBOARD"],
-                            operations.domain.closure.EvidenceKind["PROVIDER_REFUND"],
-                            operations.domain.closure.EvidenceKind["PROVIDER_SUPPORT"],
-                        ],
-                    )
-                ),
-                name="proposal_evidence_known",
-            ),
+            model_name='proposal',
+            constraint=models.CheckConstraint(condition=models.Q(('evidence_kind__in', [operations.domain.closure.EvidenceKind['ABSENT_IN_LOOKUP'], operations.domain.closure.EvidenceKind['BANK_STATEMENT'], operations.domain.closure.EvidenceKind['DASHBOARD'], operations.domain.closure.EvidenceKind['PROVIDER_REFUND'], operations.domain.closure.EvidenceKind['PROVIDER_SUPPORT']])), name='proposal_evidence_known'),
         ),
         migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("decided_at__isnull", True), ("decided_by", ""), ("state", "waiting")
-                    ),
-                    models.Q(("decided_at__isnull", False), ("state", "void")),
-                    models.Q(
-                        ("state__in", ["approved", "rejected"]),
-                        models.Q(("decided_by", ""), _negated=True),
-                        ("decided_at__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="proposal_decision_is_whole",
-            ),
+            model_name='proposal',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('decided_by', ''), ('state', 'waiting')), models.Q(('decided_at__isnull', False), ('state', 'void')), models.Q(('state__in', ['approved', 'rejected']), models.Q(('decided_by', ''), _negated=True), ('decided_at__isnull', False)), _connector='OR'), name='proposal_decision_is_whole'),
         ),
         migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "approved"), _negated=True),
-                    models.Q(("decided_by", models.F("proposed_by")), _negated=True),
-                    _connector="OR",
-                ),
-                name="proposal_two_people",
-            ),
+            model_name='proposal',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'approved'), _negated=True), models.Q(('decided_by', models.F('proposed_by')), _negated=True), _connector='OR'), name='proposal_two_people'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="proposal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="proposal_starts_waiting",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition="WHEN (NOT (NEW.\"state\" = 'waiting'))",
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot insert rows from % table', TG_TABLE_NAME;",
-                    hash="475260f3f933cd61fcd7e8f26a1dec9676b94122",
-                    operation="INSERT",
-                    pgid="pgtrigger_proposal_starts_waiting_5cd90",
-                    table="operations_proposal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='proposal',
+            trigger=pgtrigger.compiler.Trigger(name='proposal_starts_waiting', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NOT (NEW."state" = \'waiting\'))', func="RAISE EXCEPTION 'pgtrigger: Cannot insert rows from % table', TG_TABLE_NAME;", hash='475260f3f933cd61fcd7e8f26a1dec9676b94122', operation='INSERT', pgid='pgtrigger_proposal_starts_waiting_5cd90', table='operations_proposal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="proposal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="proposal_decided_once",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition="WHEN (NOT (OLD.\"state\" = 'waiting'))",
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="3d172d50bc94e2123a752c9b707f1953ebcb3079",
-                    operation="UPDATE",
-                    pgid="pgtrigger_proposal_decided_once_4cff8",
-                    table="operations_proposal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='proposal',
+            trigger=pgtrigger.compiler.Trigger(name='proposal_decided_once', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NOT (OLD."state" = \'waiting\'))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='3d172d50bc94e2123a752c9b707f1953ebcb3079', operation='UPDATE', pgid='pgtrigger_proposal_decided_once_4cff8', table='operations_proposal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="proposal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="proposal_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."operation_id" IS DISTINCT FROM (NEW."operation_id") OR OLD."outcome" IS DISTINCT FROM (NEW."outcome") OR OLD."evidence_kind" IS DISTINCT FROM (NEW."evidence_kind") OR OLD."evidence_reference" IS DISTINCT FROM (NEW."evidence_reference") OR OLD."note" IS DISTINCT FROM (NEW."note") OR OLD."reasons" IS DISTINCT FROM (NEW."reasons") OR OLD."revision" IS DISTINCT FROM (NEW."revision") OR OLD."proposed_by" IS DISTINCT FROM (NEW."proposed_by") OR OLD."proposed_by_name" IS DISTINCT FROM (NEW."proposed_by_name") OR OLD."proposed_at" IS DISTINCT FROM (NEW."proposed_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="1c3d018cf6b424eb7005534398082b440c99bc88",
-                    operation="UPDATE",
-                    pgid="pgtrigger_proposal_frozen_1bd00",
-                    table="operations_proposal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='proposal',
+            trigger=pgtrigger.compiler.Trigger(name='proposal_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."operation_id" IS DISTINCT FROM (NEW."operation_id") OR OLD."outcome" IS DISTINCT FROM (NEW."outcome") OR OLD."evidence_kind" IS DISTINCT FROM (NEW."evidence_kind") OR OLD."evidence_reference" IS DISTINCT FROM (NEW."evidence_reference") OR OLD."note" IS DISTINCT FROM (NEW."note") OR OLD."reasons" IS DISTINCT FROM (NEW."reasons") OR OLD."revision" IS DISTINCT FROM (NEW."revision") OR OLD."proposed_by" IS DISTINCT FROM (NEW."proposed_by") OR OLD."proposed_by_name" IS DISTINCT FROM (NEW."proposed_by_name") OR OLD."proposed_at" IS DISTINCT FROM (NEW."proposed_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='1c3d018cf6b424eb7005534398082b440c99bc88', operation='UPDATE', pgid='pgtrigger_proposal_frozen_1bd00', table='operations_proposal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="proposal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="proposal_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="da3949e6c30df619a32fe0f188da2f578a15e2af",
-                    operation="DELETE",
-                    pgid="pgtrigger_proposal_no_delete_9e925",
-                    table="operations_proposal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='proposal',
+            trigger=pgtrigger.compiler.Trigger(name='proposal_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='da3949e6c30df619a32fe0f188da2f578a15e2af', operation='DELETE', pgid='pgtrigger_proposal_no_delete_9e925', table='operations_proposal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="proposal",
-            trigger=pgtrigger.compiler.Trigger(
-                name="proposal_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="4a9338b3461e124f1f3623f62d195dbffeb13593",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_proposal_no_truncate_173a3",
-                    table="operations_proposal",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='proposal',
+            trigger=pgtrigger.compiler.Trigger(name='proposal_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='4a9338b3461e124f1f3623f62d195dbffeb13593', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_proposal_no_truncate_173a3', table='operations_proposal', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="providerrefund",
-            index=models.Index(fields=["account", "charge"], name="provider_refund_by_charge"),
+            model_name='providerrefund',
+            index=models.Index(fields=['account', 'charge'], name='provider_refund_by_charge'),
         ),
         migrations.AddConstraint(
-            model_name="providerrefund",
-            constraint=models.UniqueConstraint(
-                fields=("account", "provider_object_id"), name="provider_refund_once"
-            ),
+            model_name='providerrefund',
+            constraint=models.UniqueConstraint(fields=('account', 'provider_object_id'), name='provider_refund_once'),
         ),
         migrations.AddConstraint(
-            model_name="providerrefund",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("provider_object_id", ""), _negated=True),
-                name="provider_refund_has_an_id",
-            ),
+            model_name='providerrefund',
+            constraint=models.CheckConstraint(condition=models.Q(('provider_object_id', ''), _negated=True), name='provider_refund_has_an_id'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="providerrefund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="provider_refund_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."provider_object_id" IS DISTINCT FROM (NEW."provider_object_id") OR OLD."amount" IS DISTINCT FROM (NEW."amount") OR OLD."currency" IS DISTINCT FROM (NEW."currency") OR OLD."first_seen_at" IS DISTINCT FROM (NEW."first_seen_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="059ffe3c2bd11d1bedfe3c873a52af1e7e6bedee",
-                    operation="UPDATE",
-                    pgid="pgtrigger_provider_refund_frozen_4c97c",
-                    table="operations_providerrefund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='providerrefund',
+            trigger=pgtrigger.compiler.Trigger(name='provider_refund_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."provider_object_id" IS DISTINCT FROM (NEW."provider_object_id") OR OLD."amount" IS DISTINCT FROM (NEW."amount") OR OLD."currency" IS DISTINCT FROM (NEW."currency") OR OLD."first_seen_at" IS DISTINCT FROM (NEW."first_seen_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='059ffe3c2bd11d1bedfe3c873a52af1e7e6bedee', operation='UPDATE', pgid='pgtrigger_provider_refund_frozen_4c97c', table='operations_providerrefund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="providerrefund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="provider_refund_owner_kept",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."operation_id" IS NOT NULL AND NEW."operation_id" IS DISTINCT FROM OLD."operation_id")',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="f6fc0e593af99997375ac5b24de45c85fbafd361",
-                    operation="UPDATE",
-                    pgid="pgtrigger_provider_refund_owner_kept_85c9d",
-                    table="operations_providerrefund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='providerrefund',
+            trigger=pgtrigger.compiler.Trigger(name='provider_refund_owner_kept', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."operation_id" IS NOT NULL AND NEW."operation_id" IS DISTINCT FROM OLD."operation_id")', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='f6fc0e593af99997375ac5b24de45c85fbafd361', operation='UPDATE', pgid='pgtrigger_provider_refund_owner_kept_85c9d', table='operations_providerrefund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="providerrefund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="provider_refund_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="70c2aba92fbac53a82fb286c6c79e41a239b243a",
-                    operation="DELETE",
-                    pgid="pgtrigger_provider_refund_no_delete_0db48",
-                    table="operations_providerrefund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='providerrefund',
+            trigger=pgtrigger.compiler.Trigger(name='provider_refund_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='70c2aba92fbac53a82fb286c6c79e41a239b243a', operation='DELETE', pgid='pgtrigger_provider_refund_no_delete_0db48', table='operations_providerrefund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="providerrefund",
-            trigger=pgtrigger.compiler.Trigger(
-                name="provider_refund_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="7aa297f28bcd73a6e0020c3a370cddd153039d10",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_provider_refund_no_truncate_8f082",
-                    table="operations_providerrefund",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='providerrefund',
+            trigger=pgtrigger.compiler.Trigger(name='provider_refund_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='7aa297f28bcd73a6e0020c3a370cddd153039d10', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_provider_refund_no_truncate_8f082', table='operations_providerrefund', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="request",
-            index=models.Index(fields=["operation", "received_at"], name="request_by_operation"),
+            model_name='request',
+            index=models.Index(fields=['operation', 'received_at'], name='request_by_operation'),
         ),
         migrations.AddIndex(
-            model_name="request",
-            index=models.Index(fields=["tool_call_id"], name="request_by_tool_call"),
+            model_name='request',
+            index=models.Index(fields=['tool_call_id'], name='request_by_tool_call'),
         ),
         migrations.AddIndex(
-            model_name="request",
-            index=models.Index(fields=["agent_run_id"], name="request_by_run"),
+            model_name='request',
+            index=models.Index(fields=['agent_run_id'], name='request_by_run'),
         ),
         migrations.AddConstraint(
-            model_name="request",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("tool_call_id", ""), _negated=True),
-                fields=("api_key", "agent_run_id", "tool_call_id"),
-                name="request_tool_call_once",
-                nulls_distinct=False,
-            ),
+            model_name='request',
+            constraint=models.UniqueConstraint(condition=models.Q(('tool_call_id', ''), _negated=True), fields=('api_key', 'agent_run_id', 'tool_call_id'), name='request_tool_call_once', nulls_distinct=False),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="request",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_no_update",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="45fba808ce7289e8e77b3f1b1203eb6ec3500edb",
-                    operation="UPDATE",
-                    pgid="pgtrigger_request_no_update_c9e6d",
-                    table="operations_request",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='request',
+            trigger=pgtrigger.compiler.Trigger(name='request_no_update', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='45fba808ce7289e8e77b3f1b1203eb6ec3500edb', operation='UPDATE', pgid='pgtrigger_request_no_update_c9e6d', table='operations_request', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="request",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="115980c17e84f571e63fe110d61e923cdfa630b6",
-                    operation="DELETE",
-                    pgid="pgtrigger_request_no_delete_e89e1",
-                    table="operations_request",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='request',
+            trigger=pgtrigger.compiler.Trigger(name='request_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='115980c17e84f571e63fe110d61e923cdfa630b6', operation='DELETE', pgid='pgtrigger_request_no_delete_e89e1', table='operations_request', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="request",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="fcac69cab8d51d488c18c63ac6fa10ed3193cb0a",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_request_no_truncate_a3824",
-                    table="operations_request",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='request',
+            trigger=pgtrigger.compiler.Trigger(name='request_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='fcac69cab8d51d488c18c63ac6fa10ed3193cb0a', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_request_no_truncate_a3824', table='operations_request', when='BEFORE')),
         ),
         migrations.AddConstraint(
-            model_name="requesttoken",
-            constraint=models.UniqueConstraint(
-                fields=("account", "customer_account", "kind", "token"), name="request_token_once"
-            ),
+            model_name='requesttoken',
+            constraint=models.UniqueConstraint(fields=('account', 'customer_account', 'kind', 'token'), name='request_token_once'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="requesttoken",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_token_no_update",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="d593b360d540184a01422f61362be76f054d2054",
-                    operation="UPDATE",
-                    pgid="pgtrigger_request_token_no_update_fb9bd",
-                    table="operations_requesttoken",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='requesttoken',
+            trigger=pgtrigger.compiler.Trigger(name='request_token_no_update', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='d593b360d540184a01422f61362be76f054d2054', operation='UPDATE', pgid='pgtrigger_request_token_no_update_fb9bd', table='operations_requesttoken', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="requesttoken",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_token_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="2852561c936f133972580ac3d8e88b8b26587a7e",
-                    operation="DELETE",
-                    pgid="pgtrigger_request_token_no_delete_b1ec4",
-                    table="operations_requesttoken",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='requesttoken',
+            trigger=pgtrigger.compiler.Trigger(name='request_token_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='2852561c936f133972580ac3d8e88b8b26587a7e', operation='DELETE', pgid='pgtrigger_request_token_no_delete_b1ec4', table='operations_requesttoken', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="requesttoken",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_token_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="c144917e67ab3b747bff16ff8e722817e1e1120f",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_request_token_no_truncate_d078d",
-                    table="operations_requesttoken",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='requesttoken',
+            trigger=pgtrigger.compiler.Trigger(name='request_token_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='c144917e67ab3b747bff16ff8e722817e1e1120f', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_request_token_no_truncate_d078d', table='operations_requesttoken', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="webhookevent",
-            index=models.Index(
-                condition=models.Q(("handled_at__isnull", True)),
-                fields=["handle_after", "id"],
-                name="webhook_event_waiting",
-            ),
+            model_name='webhookevent',
+            index=models.Index(condition=models.Q(('handled_at__isnull', True)), fields=['handle_after', 'id'], name='webhook_event_waiting'),
         ),
         migrations.AddIndex(
-            model_name="webhookevent",
-            index=models.Index(fields=["event_id"], name="webhook_event_by_id"),
+            model_name='webhookevent',
+            index=models.Index(fields=['event_id'], name='webhook_event_by_id'),
         ),
         migrations.AddIndex(
-            model_name="webhookevent",
-            index=models.Index(fields=["-last_received_at"], name="webhook_event_newest"),
+            model_name='webhookevent',
+            index=models.Index(fields=['-last_received_at'], name='webhook_event_newest'),
         ),
         migrations.AddConstraint(
-            model_name="webhookevent",
-            constraint=models.UniqueConstraint(
-                fields=("event_account", "event_id"), name="webhook_event_once"
-            ),
+            model_name='webhookevent',
+            constraint=models.UniqueConstraint(fields=('event_account', 'event_id'), name='webhook_event_once'),
         ),
         migrations.AddConstraint(
-            model_name="webhookevent",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "handling__in",
-                        [
-                            "",
-                            "applied",
-                            "no_change",
-                            "needs_lookup",
-                            "unmatched",
-                            "not_ours",
-                            "other_environment",
-                            "wrong_mode",
-                            "mismatch",
-                            "ignored",
-                        ],
-                    )
-                ),
-                name="webhook_event_handling_known",
-            ),
+            model_name='webhookevent',
+            constraint=models.CheckConstraint(condition=models.Q(('handling__in', ['', 'applied', 'no_change', 'needs_lookup', 'unmatched', 'not_ours', 'other_environment', 'wrong_mode', 'mismatch', 'ignored'])), name='webhook_event_handling_known'),
         ),
         migrations.AddConstraint(
-            model_name="webhookevent",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("event_id", ""), _negated=True), name="webhook_event_has_an_id"
-            ),
+            model_name='webhookevent',
+            constraint=models.CheckConstraint(condition=models.Q(('event_id', ''), _negated=True), name='webhook_event_has_an_id'),
         ),
         migrations.AddConstraint(
-            model_name="webhookevent",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("handled_at__isnull", True),
-                    models.Q(("handling", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="webhook_event_handled_is_whole",
-            ),
+            model_name='webhookevent',
+            constraint=models.CheckConstraint(condition=models.Q(('handled_at__isnull', True), models.Q(('handling', ''), _negated=True), _connector='OR'), name='webhook_event_handled_is_whole'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="webhookevent",
-            trigger=pgtrigger.compiler.Trigger(
-                name="webhook_event_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."endpoint_account" IS DISTINCT FROM (NEW."endpoint_account") OR OLD."event_account" IS DISTINCT FROM (NEW."event_account") OR OLD."event_id" IS DISTINCT FROM (NEW."event_id") OR OLD."event_type" IS DISTINCT FROM (NEW."event_type") OR OLD."livemode" IS DISTINCT FROM (NEW."livemode") OR OLD."provider_created_at" IS DISTINCT FROM (NEW."provider_created_at") OR OLD."raw" IS DISTINCT FROM (NEW."raw") OR OLD."payload" IS DISTINCT FROM (NEW."payload") OR OLD."received_at" IS DISTINCT FROM (NEW."received_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="eddfcff112c3369dd42b0bf5fae46271444e6408",
-                    operation="UPDATE",
-                    pgid="pgtrigger_webhook_event_frozen_7c5cb",
-                    table="operations_webhookevent",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='webhookevent',
+            trigger=pgtrigger.compiler.Trigger(name='webhook_event_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."endpoint_account" IS DISTINCT FROM (NEW."endpoint_account") OR OLD."event_account" IS DISTINCT FROM (NEW."event_account") OR OLD."event_id" IS DISTINCT FROM (NEW."event_id") OR OLD."event_type" IS DISTINCT FROM (NEW."event_type") OR OLD."livemode" IS DISTINCT FROM (NEW."livemode") OR OLD."provider_created_at" IS DISTINCT FROM (NEW."provider_created_at") OR OLD."raw" IS DISTINCT FROM (NEW."raw") OR OLD."payload" IS DISTINCT FROM (NEW."payload") OR OLD."received_at" IS DISTINCT FROM (NEW."received_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='eddfcff112c3369dd42b0bf5fae46271444e6408', operation='UPDATE', pgid='pgtrigger_webhook_event_frozen_7c5cb', table='operations_webhookevent', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="webhookevent",
-            trigger=pgtrigger.compiler.Trigger(
-                name="webhook_event_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="c4958fb2980abe91eeffa865db510c8603dc140e",
-                    operation="DELETE",
-                    pgid="pgtrigger_webhook_event_no_delete_ef413",
-                    table="operations_webhookevent",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='webhookevent',
+            trigger=pgtrigger.compiler.Trigger(name='webhook_event_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='c4958fb2980abe91eeffa865db510c8603dc140e', operation='DELETE', pgid='pgtrigger_webhook_event_no_delete_ef413', table='operations_webhookevent', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="webhookevent",
-            trigger=pgtrigger.compiler.Trigger(
-                name="webhook_event_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="1b18f56fbf0b1d1498ecbd18a6f2718219bcf43a",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_webhook_event_no_truncate_8bbc0",
-                    table="operations_webhookevent",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='webhookevent',
+            trigger=pgtrigger.compiler.Trigger(name='webhook_event_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='1b18f56fbf0b1d1498ecbd18a6f2718219bcf43a', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_webhook_event_no_truncate_8bbc0', table='operations_webhookevent', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name="evidence",
-            index=models.Index(fields=["operation", "recorded_at"], name="evidence_by_operation"),
+            model_name='evidence',
+            index=models.Index(fields=['operation', 'recorded_at'], name='evidence_by_operation'),
         ),
         migrations.AddConstraint(
-            model_name="evidence",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("source__in", ["answer", "webhook", "lookup", "report_row", "statement"])
-                ),
-                name="evidence_source_known",
-            ),
+            model_name='evidence',
+            constraint=models.CheckConstraint(condition=models.Q(('source__in', ['answer', 'webhook', 'lookup', 'report_row', 'statement'])), name='evidence_source_known'),
         ),
         migrations.AddConstraint(
-            model_name="evidence",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "actor_kind__in",
-                        [
-                            operations.domain.audit.ActorKind["API_KEY"],
-                            operations.domain.audit.ActorKind["COMMAND"],
-                            operations.domain.audit.ActorKind["JOB"],
-                            operations.domain.audit.ActorKind["PERSON"],
-                            operations.domain.audit.ActorKind["WEBHOOK"],
-                        ],
-                    )
-                ),
-                name="evidence_actor_known",
-            ),
+            model_name='evidence',
+            constraint=models.CheckConstraint(condition=models.Q(('actor_kind__in', [operations.domain.audit.ActorKind['API_KEY'], operations.domain.audit.ActorKind['COMMAND'], operations.domain.audit.ActorKind['JOB'], operations.domain.audit.ActorKind['PERSON'], operations.domain.audit.ActorKind['WEBHOOK']])), name='evidence_actor_known'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="evidence",
-            trigger=pgtrigger.compiler.Trigger(
-                name="evidence_fits_its_attempt",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (NEW."attempt_id" IS NOT NULL)',
-                    func="\n            IF EXISTS (\n                SELECT 1 FROM operations_attempt AS attempt\n                WHERE attempt.id = NEW.attempt_id\n                  AND attempt.operation_id <> NEW.operation_id\n            ) THEN\n                RAISE EXCEPTION 'This attempt is another operation''s.';\n            END IF;\n            RETURN NEW;\n            ",
-                    hash="230496e070fe003caa1dd8d1f0d5ada654441afa",
-                    operation="INSERT",
-                    pgid="pgtrigger_evidence_fits_its_attempt_bc48a",
-                    table="operations_evidence",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='evidence',
+            trigger=pgtrigger.compiler.Trigger(name='evidence_fits_its_attempt', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (NEW."attempt_id" IS NOT NULL)', func="\n            IF EXISTS (\n                SELECT 1 FROM operations_attempt AS attempt\n                WHERE attempt.id = NEW.attempt_id\n                  AND attempt.operation_id <> NEW.operation_id\n            ) THEN\n                RAISE EXCEPTION 'This attempt is another operation''s.';\n            END IF;\n            RETURN NEW;\n            ", hash='230496e070fe003caa1dd8d1f0d5ada654441afa', operation='INSERT', pgid='pgtrigger_evidence_fits_its_attempt_bc48a', table='operations_evidence', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="evidence",
-            trigger=pgtrigger.compiler.Trigger(
-                name="evidence_no_update",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="62dab564c6b74b3abbbdd6b65abca356599858a3",
-                    operation="UPDATE",
-                    pgid="pgtrigger_evidence_no_update_ba767",
-                    table="operations_evidence",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='evidence',
+            trigger=pgtrigger.compiler.Trigger(name='evidence_no_update', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='62dab564c6b74b3abbbdd6b65abca356599858a3', operation='UPDATE', pgid='pgtrigger_evidence_no_update_ba767', table='operations_evidence', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="evidence",
-            trigger=pgtrigger.compiler.Trigger(
-                name="evidence_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="a2350fb242ad9868868a717ab87275160d11b0ef",
-                    operation="DELETE",
-                    pgid="pgtrigger_evidence_no_delete_bb16c",
-                    table="operations_evidence",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='evidence',
+            trigger=pgtrigger.compiler.Trigger(name='evidence_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='a2350fb242ad9868868a717ab87275160d11b0ef', operation='DELETE', pgid='pgtrigger_evidence_no_delete_bb16c', table='operations_evidence', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="evidence",
-            trigger=pgtrigger.compiler.Trigger(
-                name="evidence_no_truncate",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
-                    hash="4cb14856c922e0bd5fb91c36721e795275966310",
-                    level="STATEMENT",
-                    operation="TRUNCATE",
-                    pgid="pgtrigger_evidence_no_truncate_bd68f",
-                    table="operations_evidence",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='evidence',
+            trigger=pgtrigger.compiler.Trigger(name='evidence_no_truncate', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;", hash='4cb14856c922e0bd5fb91c36721e795275966310', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_evidence_no_truncate_bd68f', table='operations_evidence', when='BEFORE')),
         ),
     ]

@@ -9,131 +9,81 @@ import operations.domain.statuses
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("operations", "0002_roles"),
+        ('operations', '0002_roles'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="RateBucket",
+            name='RateBucket',
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("kind", models.CharField(max_length=8)),
-                ("full_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(max_length=8)),
+                ('full_at', models.DateTimeField()),
             ],
         ),
         pgtrigger.migrations.RemoveTrigger(
-            model_name="operation",
-            name="operation_frozen",
+            model_name='operation',
+            name='operation_frozen',
         ),
         pgtrigger.migrations.RemoveTrigger(
-            model_name="requesttoken",
-            name="request_token_no_delete",
+            model_name='requesttoken',
+            name='request_token_no_delete',
         ),
         migrations.AddField(
-            model_name="account",
-            name="pause_reason",
-            field=models.CharField(blank=True, default="", max_length=500),
+            model_name='account',
+            name='pause_reason',
+            field=models.CharField(blank=True, default='', max_length=500),
         ),
         migrations.AddField(
-            model_name="account",
-            name="paused_at",
+            model_name='account',
+            name='paused_at',
             field=models.DateTimeField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="account",
-            name="paused_by",
-            field=models.CharField(blank=True, default="", max_length=255),
+            model_name='account',
+            name='paused_by',
+            field=models.CharField(blank=True, default='', max_length=255),
         ),
         migrations.AddField(
-            model_name="operation",
-            name="group",
+            model_name='operation',
+            name='group',
             field=models.UUIDField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name="operation",
-            name="opened_by",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="operations.apikey",
-            ),
+            model_name='operation',
+            name='opened_by',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='operations.apikey'),
         ),
         migrations.AddField(
-            model_name="operation",
-            name="reissue_of",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="reissues",
-                to="operations.operation",
-            ),
+            model_name='operation',
+            name='reissue_of',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reissues', to='operations.operation'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(
-                condition=models.Q(("status", operations.domain.statuses.Status["UNKNOWN"])),
-                fields=["account", "opened_by", "customer_account"],
-                name="operation_exposure",
-            ),
+            model_name='operation',
+            index=models.Index(condition=models.Q(('status', operations.domain.statuses.Status['UNKNOWN'])), fields=['account', 'opened_by', 'customer_account'], name='operation_exposure'),
         ),
         migrations.AddIndex(
-            model_name="operation",
-            index=models.Index(
-                condition=models.Q(("group__isnull", False)),
-                fields=["group"],
-                name="operation_by_group",
-            ),
+            model_name='operation',
+            index=models.Index(condition=models.Q(('group__isnull', False)), fields=['group'], name='operation_by_group'),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="operation",
-            trigger=pgtrigger.compiler.Trigger(
-                name="operation_frozen",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."payment_id" IS DISTINCT FROM (NEW."payment_id") OR OLD."opened_by_id" IS DISTINCT FROM (NEW."opened_by_id") OR OLD."group" IS DISTINCT FROM (NEW."group") OR OLD."reissue_of_id" IS DISTINCT FROM (NEW."reissue_of_id") OR OLD."kind" IS DISTINCT FROM (NEW."kind") OR OLD."order_id" IS DISTINCT FROM (NEW."order_id") OR OLD."reference" IS DISTINCT FROM (NEW."reference") OR OLD."customer_account" IS DISTINCT FROM (NEW."customer_account") OR OLD."amount" IS DISTINCT FROM (NEW."amount") OR OLD."currency" IS DISTINCT FROM (NEW."currency") OR OLD."reason" IS DISTINCT FROM (NEW."reason") OR OLD."input_hash" IS DISTINCT FROM (NEW."input_hash") OR OLD."environment" IS DISTINCT FROM (NEW."environment") OR OLD."endpoint" IS DISTINCT FROM (NEW."endpoint") OR OLD."idempotency_key" IS DISTINCT FROM (NEW."idempotency_key") OR OLD."parameters" IS DISTINCT FROM (NEW."parameters") OR OLD."created_at" IS DISTINCT FROM (NEW."created_at"))',
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;",
-                    hash="6d707d272d7ae787c6ab3d3b1340e5d60402c0bb",
-                    operation="UPDATE",
-                    pgid="pgtrigger_operation_frozen_22f40",
-                    table="operations_operation",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='operation',
+            trigger=pgtrigger.compiler.Trigger(name='operation_frozen', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."id" IS DISTINCT FROM (NEW."id") OR OLD."account_id" IS DISTINCT FROM (NEW."account_id") OR OLD."payment_id" IS DISTINCT FROM (NEW."payment_id") OR OLD."opened_by_id" IS DISTINCT FROM (NEW."opened_by_id") OR OLD."group" IS DISTINCT FROM (NEW."group") OR OLD."reissue_of_id" IS DISTINCT FROM (NEW."reissue_of_id") OR OLD."kind" IS DISTINCT FROM (NEW."kind") OR OLD."order_id" IS DISTINCT FROM (NEW."order_id") OR OLD."reference" IS DISTINCT FROM (NEW."reference") OR OLD."customer_account" IS DISTINCT FROM (NEW."customer_account") OR OLD."amount" IS DISTINCT FROM (NEW."amount") OR OLD."currency" IS DISTINCT FROM (NEW."currency") OR OLD."reason" IS DISTINCT FROM (NEW."reason") OR OLD."input_hash" IS DISTINCT FROM (NEW."input_hash") OR OLD."environment" IS DISTINCT FROM (NEW."environment") OR OLD."endpoint" IS DISTINCT FROM (NEW."endpoint") OR OLD."idempotency_key" IS DISTINCT FROM (NEW."idempotency_key") OR OLD."parameters" IS DISTINCT FROM (NEW."parameters") OR OLD."created_at" IS DISTINCT FROM (NEW."created_at"))', func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='6d707d272d7ae787c6ab3d3b1340e5d60402c0bb', operation='UPDATE', pgid='pgtrigger_operation_frozen_22f40', table='operations_operation', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name="requesttoken",
-            trigger=pgtrigger.compiler.Trigger(
-                name="request_token_no_delete",
-                sql=pgtrigger.compiler.UpsertTriggerSql(
-                    condition="WHEN (OLD.\"created_at\" > now() - interval '1 day')",
-                    func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;",
-                    hash="43e23249097355e7006854736a80fec168fdf1b1",
-                    operation="DELETE",
-                    pgid="pgtrigger_request_token_no_delete_b1ec4",
-                    table="operations_requesttoken",
-                    when="BEFORE",
-                ),
-            ),
+            model_name='requesttoken',
+            trigger=pgtrigger.compiler.Trigger(name='request_token_no_delete', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."created_at" > now() - interval \'1 day\')', func="RAISE EXCEPTION 'pgtrigger: Cannot delete rows from % table', TG_TABLE_NAME;", hash='43e23249097355e7006854736a80fec168fdf1b1', operation='DELETE', pgid='pgtrigger_request_token_no_delete_b1ec4', table='operations_requesttoken', when='BEFORE')),
         ),
         migrations.AddField(
-            model_name="ratebucket",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="operations.account",
-            ),
+            model_name='ratebucket',
+            name='account',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='operations.account'),
         ),
         migrations.AddConstraint(
-            model_name="ratebucket",
-            constraint=models.UniqueConstraint(fields=("account", "kind"), name="rate_bucket_once"),
+            model_name='ratebucket',
+            constraint=models.UniqueConstraint(fields=('account', 'kind'), name='rate_bucket_once'),
         ),
     ]
