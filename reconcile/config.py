@@ -277,9 +277,14 @@ def _api_base(env: Environment, *, api_key: str) -> str | None:
     base = env.text(name)
     if not base:
         return None if api_key else NO_PROVIDER
-    address = urlsplit(base)
-    if address.scheme not in ("http", "https") or not address.hostname or address.query:
-        raise ImproperlyConfigured(f'{name} must be an http or https address, not "{base}".')
+    wrong = ImproperlyConfigured(f'{name} must be an http or https address, not "{base}".')
+    try:
+        address = urlsplit(base)
+        reachable = bool(address.hostname) and address.port != 0
+    except ValueError:
+        raise wrong from None
+    if address.scheme not in ("http", "https") or not reachable or address.query:
+        raise wrong
     if address.scheme == "http" and "_live_" in api_key:
         raise ImproperlyConfigured(f'{name} must be https with a live key, not "{base}".')
     return base.rstrip("/")

@@ -45,8 +45,12 @@ class CallBudget:
         )
 
     def allows(self, at: datetime, budget: Budget) -> bool:
-        """Whether a send that starts at `at` fits in what is left."""
-        return self.attempts_left > 0 and at + timedelta(seconds=budget.send_s) <= self.ends_at
+        """Whether a send that starts at `at` fits in what is left.
+
+        A deadline shorter than one send leaves room for the one that starts with the call.
+        """
+        longest_s = min(budget.send_s, budget.call_deadline_s)
+        return self.attempts_left > 0 and at + timedelta(seconds=longest_s) <= self.ends_at
 
     def spend(self) -> "CallBudget":
         """The budget after one more send."""

@@ -164,6 +164,12 @@ class Operation(models.Model):
                 condition=_NEEDS_A_PERSON,
                 name="operation_queue",
             ),
+            # Serves: how long the oldest unknown operation has waited.
+            models.Index(
+                fields=["needs_person_since"],
+                condition=Q(status=Status.UNKNOWN),
+                name="operation_unknown_since",
+            ),
             # Serves: the sweep that looks for due checks and background sends.
             models.Index(
                 fields=["next_check_at"],

@@ -78,11 +78,17 @@ def payment_money(dossier: Dossier) -> PaymentMoney:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """What the strip shows. `unknown` stops at one more than the cap."""
+    """What the strip shows. `unknown` stops at one more than the cap.
+
+    `events_stuck` are events whose handling failed or that name an operation we don't have;
+    `paused` are the accounts on which people have stopped sending.
+    """
 
     webhook_at: datetime | None
     unknown: int
     oldest_since: datetime | None
+    events_stuck: int
+    paused: list[str]
 
 
 _HEALTH_SQL = """
@@ -91,7 +97,12 @@ SELECT
         ORDER BY last_received_at DESC LIMIT 1),
     (SELECT count(*) FROM (
         SELECT 1 FROM operations_operation WHERE status = 'unknown' LIMIT %(most)s) AS capped),
-    (SELECT min(needs_person_since) FROM operations_operation WHERE status = 'unknown')
+    (SELECT min(needs_person_since) FROM operations_operation WHERE status = 'unknown'),
+    (SELECT count(*) FROM (
+        SELECT 1 FROM operations_webhookevent
+        WHERE handled_at IS NULL AND handling_attempts > 0 LIMIT %(most)s) AS capped),
+    (SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM operations_account
+        WHERE paused_at IS NOT NULL)
 """
 
 
@@ -99,5 +110,11 @@ def health() -> Health:
     """One query, whatever the size."""
     with connection.cursor() as cursor:
         cursor.execute(_HEALTH_SQL, {"most": COUNT_CAP + 1})
-        webhook_at, unknown, oldest_since = cursor.fetchone()
-    return Health(webhook_at=webhook_at, unknown=unknown, oldest_since=oldest_since)
+        webhook_at, unknown, oldest_since, events_stuck, paused = cursor.fetchone()
+    return Health(
+        webhook_at=webhook_at,
+        unknown=unknown,
+        oldest_since=oldest_since,
+        events_stuck=events_stuck,
+        paused=list(paused),
+    )

@@ -26,7 +26,11 @@ def clean_query(text: str) -> str:
     """What is searched for: the text without blanks, or the id at the end of a pasted address."""
     text = text.replace("\x00", "").strip()[:255]
     if text.startswith(("http://", "https://")):
-        parts = [part for part in urlsplit(text).path.split("/") if part]
+        try:
+            path = urlsplit(text).path
+        except ValueError:
+            return text
+        parts = [part for part in path.split("/") if part]
         return parts[-1] if parts else ""
     return text
 

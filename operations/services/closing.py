@@ -31,6 +31,7 @@ from operations.services.engine import Engine
 from operations.services.settling import (
     Learned,
     lock,
+    raise_attention,
     see_refund,
     take_fact,
     write_evidence,
@@ -282,6 +283,7 @@ def _settle(
             "reference": decision.evidence_reference.strip(),
             "note": decision.note.strip(),
             "proposed_by": proposal.proposed_by_name if proposal else "",
+            "approval_note": proposal.decision_note if proposal else "",
         },
     )
     evidence = write_evidence(operation, learned, now=now, refund=refund)
@@ -299,6 +301,9 @@ def _settle(
         failure_message=decision.note.strip()[:500],
         next_check_at=None,
     )
+    if any(counts_as_refunded(row.status) for row in operation.refunds.all()):
+        # Two people decided against what the provider shows: both stay in front of people.
+        raise_attention(operation, Attention.CONFLICT, learned=learned, now=now, evidence=evidence)
 
 
 def _close_succeeded(

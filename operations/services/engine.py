@@ -12,6 +12,7 @@ from django.conf import settings
 from operations.domain.budgets import Budget
 from operations.domain.exposure import ExposureLimit
 from operations.domain.key_window import KeyWindowPolicy
+from operations.domain.statuses import Status
 from operations.models import Account
 from operations.providers import Provider, provider_for
 from operations.services.guarding import GuardedProvider, ReadPolicy
@@ -54,16 +55,19 @@ class Engine:
             longest_wait_s=min(LONGEST_WAIT_FOR_TOKEN_S, self.lease_s - self.budget.send_s),
         )
 
-    def next_lookup_after(self, lookups_made: int) -> timedelta | None:
+    def next_lookup_after(
+        self, lookups_made: int, status: Status = Status.UNKNOWN
+    ) -> timedelta | None:
         """The pause before the next look-up; None when the schedule has ended.
 
-        The configured steps, then daily until 30 days are over.
+        The configured steps, then daily until 30 days are over. What the provider has and has
+        not finished is in front of nobody, so it is looked up weekly for as long as it takes.
         """
         if lookups_made < len(self.lookup_schedule_s):
             return timedelta(seconds=self.lookup_schedule_s[lookups_made])
         if lookups_made < len(self.lookup_schedule_s) + LOOKUPS_END_AFTER_DAYS:
             return timedelta(days=1)
-        return None
+        return timedelta(days=7) if status is Status.PROCESSING else None
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.db import transaction
 from operations.domain.answers import PaymentFacts, RefundFacts, RefundList
 from operations.domain.audit import Actor
 from operations.domain.matching import our_mark
-from operations.domain.statuses import UNRESOLVED
+from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
 from operations.services.engine import Engine
@@ -114,14 +114,24 @@ def _take(
             see_refund(operation.account, refund, operation=None, now=now)
     for refund in sorted(ours, key=lambda refund: (refund.created, refund.id)):
         take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
-    pause = engine.next_lookup_after(operation.lookups_made + 1)
-    plans_on = operation.status in UNRESOLVED and pause is not None
+    pause = _pause(engine, operation)
     operation.change(
         now=now,
         lookups_made=operation.lookups_made + 1,
-        next_check_at=now + pause if plans_on and pause else None,
+        next_check_at=now + pause if pause else None,
     )
     return result
+
+
+def _pause(engine: Engine, operation: Operation) -> timedelta | None:
+    """How long until the next check; None when there is nothing more to look for.
+
+    Look-ups come to an end, but an open operation is checked until it is open no more.
+    """
+    if operation.status not in UNRESOLVED:
+        return None
+    pause = engine.next_lookup_after(operation.lookups_made + 1, Status(operation.status))
+    return pause or timedelta(days=1) if operation.status == Status.OPEN else pause
 
 
 def _is_ours(operation: Operation, refund: RefundFacts) -> bool:

@@ -199,7 +199,7 @@ def _plan_check(engine: Engine, operation: Operation, now: datetime) -> None:
 
     Whoever sends plans only what its own answer leaves undecided.
     """
-    pause = engine.next_lookup_after(operation.lookups_made)
+    pause = engine.next_lookup_after(operation.lookups_made, Status(operation.status))
     if operation.status == Status.PROCESSING and operation.next_check_at is None and pause:
         operation.change(now=now, next_check_at=now + pause)
 

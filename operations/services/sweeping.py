@@ -3,6 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from django.db import transaction
 
 from operations.domain.budgets import CallBudget
@@ -19,6 +20,8 @@ from operations.services.sending import (
     send_until_decided,
 )
 
+log = structlog.get_logger(__name__)
+
 #: How many rows one sweep takes on.
 _BATCH = 100
 #: How long a check that was handed to a worker is left alone, in seconds.
@@ -31,7 +34,16 @@ def give_up_lost_sends(*, engine: Engine) -> int:
         "lease_expires_at"
     )
     ids = list(lost.values_list("pk", flat=True)[:_BATCH])
-    return sum(_give_up(engine, operation_id) for operation_id in ids)
+    return sum(_give_up_or_leave(engine, operation_id) for operation_id in ids)
+
+
+def _give_up_or_leave(engine: Engine, operation_id: UUID) -> bool:
+    """One row that can't be handled delays no other; the next sweep tries it again."""
+    try:
+        return _give_up(engine, operation_id)
+    except Exception:
+        log.exception("attempt_not_given_up", operation=str(operation_id))
+        return False
 
 
 @transaction.atomic

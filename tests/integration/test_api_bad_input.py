@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.core.management import CommandError, call_command
 from django.test import Client
 
+from operations.models import ApiKey
 from operations.services.engine import default_engine
 from operations.services.keys import create_api_key
 
@@ -341,3 +343,11 @@ def test_refunds_that_can_not_be_listed_are_a_503_and_nothing_is_recorded(
     assert_problem(agent.ask(payment), 503)
 
     assert_nothing_happened(served, payment)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 101, "two\nlines", "nul\x00", "\udcff"])
+def test_a_key_with_a_name_that_nobody_can_read_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match="NAME must have"):
+        call_command("create_api_key", name)
+
+    assert not ApiKey.objects.exists()

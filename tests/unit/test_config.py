@@ -68,6 +68,8 @@ def test_lists_are_read_in_order() -> None:
         ("RECONCILE_SECOND_PERSON_ABOVE", "USD:1"),
         ("STRIPE_API_KEY", "pk_test_public"),
         ("STRIPE_API_BASE", "stripe.example"),
+        ("STRIPE_API_BASE", "http://["),
+        ("STRIPE_API_BASE", "http://127.0.0.1:99999"),
         ("RECONCILE_DATA_DIR", __file__),
     ],
 )

@@ -24,6 +24,8 @@ class Command(BaseCommand):
         name = options["name"].strip()
         if not 0 < len(name) <= 100:
             raise CommandError("NAME must have 1 to 100 characters.")
+        if not name.isprintable():
+            raise CommandError("NAME must have no control characters or broken Unicode.")
         actor = Actor(
             kind=ActorKind.COMMAND,
             id="create_api_key",

@@ -253,7 +253,9 @@ def test_an_id_of_several_operations_lists_them(scenes: Scenes, signed_in: SignI
     assert orders(page) == ["4417", "4417"]
 
 
-@pytest.mark.parametrize("text", ["", "nothing", "re_'; --", "a\x00b", "%", "x" * 5_000])
+@pytest.mark.parametrize(
+    "text", ["", "nothing", "re_'; --", "a\x00b", "%", "x" * 5_000, "http://[", "https://a]b/"]
+)
 def test_what_is_not_found_is_said(signed_in: SignIn, text: str) -> None:
     response = signed_in("viewer").get(reverse("search"), {"q": text})
 
