@@ -9,6 +9,9 @@ from django.core.exceptions import ImproperlyConfigured
 from reconcile.local import places
 
 _PERSISTENT_S = 600
+# Statements that ask for it are prepared at once, others never: Django's cursors send whole texts.
+# A pooler that can't hold prepared statements (PgBouncer before 1.21) needs them switched off.
+_PREPARE_AFTER = 5
 
 
 def default(*, url: str, data_dir: Path) -> dict[str, Any]:
@@ -42,7 +45,21 @@ def _by_address(url: str) -> dict[str, Any]:
     settings["HOST"] = settings["HOST"] or options.pop("host", "")
     settings["PORT"] = settings["PORT"] or options.pop("port", "")
     options.setdefault("connect_timeout", 5)
+    options["prepare_threshold"] = _PREPARE_AFTER if _prepares(options) else None
     return settings
+
+
+def _prepares(options: dict[str, Any]) -> bool:
+    """Whether statements may be prepared; `?prepared_statements=off` says no."""
+    match options.pop("prepared_statements", "on"):
+        case "on":
+            return True
+        case "off":
+            return False
+        case wrong:
+            raise ImproperlyConfigured(
+                f'prepared_statements in DATABASE_URL must be on or off, not "{wrong}".'
+            )
 
 
 def _embedded(data_dir: Path) -> dict[str, Any]:
@@ -52,5 +69,5 @@ def _embedded(data_dir: Path) -> dict[str, Any]:
         "NAME": places.DATABASE_NAME,
         "USER": places.DATABASE_USER,
         "HOST": str(places.socket_dir(data_dir / "postgres")),
-        "OPTIONS": {"connect_timeout": 5},
+        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": _PREPARE_AFTER},
     }

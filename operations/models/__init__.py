@@ -1,5 +1,6 @@
 """Tables, constraints, and the only code that writes a status."""
 
+from operations.models import collecting
 from operations.models.account import Account, ApiKey
 from operations.models.attempt import Attempt
 from operations.models.audit import AuditEntry
@@ -29,4 +30,5 @@ __all__ = [
     "RequestToken",
     "StaleOperation",
     "WebhookEvent",
+    "collecting",
 ]

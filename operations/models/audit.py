@@ -9,6 +9,7 @@ from django.db import connection, models
 from django.db.models import Q
 
 from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
+from operations.models import collecting
 from operations.models.triggers import append_only, follows_the_last
 
 #: The chain of what belongs to no operation (keys, roles).
@@ -100,13 +101,7 @@ class AuditEntry(models.Model):
         if operation_id is None:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"])
-        last = (
-            cls.objects.filter(chain=chain)
-            .order_by("-number")
-            .values_list("number", "entry_hash")
-            .first()
-        )
-        number, previous = last or (0, CHAIN_START)
+        number, previous = cls._tip(chain)
         entry = cls(
             chain=chain,
             number=number + 1,
@@ -124,8 +119,34 @@ class AuditEntry(models.Model):
             previous_hash=previous,
         )
         entry.entry_hash = entry.chained().digest()
-        entry.save(force_insert=True)
+        collecting.insert(entry)
+        if (collected := collecting.current()) is not None:
+            collected.tips[chain] = (entry.number, entry.entry_hash)
         return entry
+
+    @classmethod
+    def begin_chain(cls, operation_id: UUID) -> None:
+        """Spare a look for the end of the chain of an operation that is only being inserted."""
+        collected = collecting.current()
+        if collected is not None:
+            collected.tips[chain_of(operation_id)] = (0, CHAIN_START)
+
+    @classmethod
+    def _tip(cls, chain: str) -> tuple[int, str]:
+        """Number and hash of the last entry of a chain, one that still waits to be sent included.
+
+        Who has locked the chain may have read its end with the lock.
+        """
+        collected = collecting.current()
+        if collected is not None and chain in collected.tips:
+            return collected.tips[chain]
+        last = (
+            cls.objects.filter(chain=chain)
+            .order_by("-number")
+            .values_list("number", "entry_hash")
+            .first()
+        )
+        return last or (0, CHAIN_START)
 
 
 def first_break(entries: Iterable[AuditEntry]) -> AuditEntry | None:

@@ -6,9 +6,14 @@ from django.db import models
 from django.db.models import Q
 
 from operations.domain.audit import ActorKind
+from operations.models import collecting
 from operations.models.attempt import Attempt
 from operations.models.operation import Operation
+from operations.models.statements import run
 from operations.models.triggers import append_only, fits_its_attempt
+
+#: An expression that draws the id of the next piece of evidence.
+NEXT_EVIDENCE_ID = "nextval(pg_get_serial_sequence('operations_evidence', 'id'))"
 
 
 class EvidenceSource(models.TextChoices):
@@ -72,3 +77,12 @@ class Evidence(models.Model):
 
     def __str__(self) -> str:
         return self.summary
+
+    @staticmethod
+    def new_id() -> int:
+        """The next id, known before the row is sent because an audit entry names it."""
+        collected = collecting.current()
+        if collected is not None and collected.spare_ids:
+            return collected.spare_ids.pop()
+        ((drawn,),) = run(f"SELECT {NEXT_EVIDENCE_ID}", [])
+        return int(drawn)

@@ -23,6 +23,7 @@ from operations.domain.statuses import (
     status_changes,
     transition,
 )
+from operations.models import collecting
 from operations.models.account import Account, ApiKey
 from operations.models.payment import Payment
 from operations.models.triggers import (
@@ -294,7 +295,8 @@ class Operation(models.Model):
         """Let a fact change the status as the transition table says, with `fields` beside it.
 
         Raises TransitionRefused for a cell that is not in the table, StaleOperation when the row
-        has moved on. The caller holds the row's lock.
+        has moved on (RowMoved at the end of a transaction that collects its writes). The caller
+        holds the row's lock.
         """
         step = transition(Status(self.status), fact)
         moved = step.to != self.status
@@ -325,11 +327,12 @@ class Operation(models.Model):
             fields["needs_person_since"] = now
         elif not needs_person and self.needs_person_since is not None:
             fields["needs_person_since"] = None
-        changed = Operation.objects.filter(pk=self.pk, revision=self.revision).update(
-            revision=self.revision + 1, **fields
-        )
-        if changed != 1:
-            raise StaleOperation(self.pk)
+        read_at = self.revision
         for name, value in fields.items():
             setattr(self, name, value)
-        self.revision += 1
+        if not collecting.is_planned(self):
+            self.revision += 1
+        try:
+            collecting.update(self, [*fields, "revision"], revision=read_at)
+        except collecting.RowMoved:
+            raise StaleOperation(self.pk) from None

@@ -1,19 +1,28 @@
-"""Identifying: which operation a request stands for, and keeping the request with it.
-
-In this order: a tool call that was seen before; a token; an unresolved operation of the same order
-and reference; without a token, a refund just like it that succeeded a short while ago.
-"""
+"""Identifying: which operation a request stands for, and keeping the request with it."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from uuid import UUID
 
-from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db import transaction
 
 from operations.domain.audit import Actor
 from operations.domain.identity import KIND_REFUND, RefundInput
-from operations.domain.statuses import UNRESOLVED, Status
-from operations.models import Account, ApiKey, Operation, Request, RequestToken
+from operations.domain.standing import (
+    Asked,
+    Conflicts,
+    Related,
+    Reused,
+    Stands,
+    Tie,
+    held_elsewhere,
+    stands_for,
+)
+from operations.domain.statuses import UNRESOLVED
+from operations.models import Account, ApiKey, Operation, Request, RequestToken, collecting
+from operations.models.statements import run
+from operations.queries.standing import related_to
+from operations.services.accounts import DEFAULT_ACCOUNT, account_for
 from operations.services.engine import Engine
 from operations.services.settling import lock
 
@@ -37,6 +46,17 @@ class Asker:
         return replace(self, token=part(self.token), tool_call_id=part(self.tool_call_id))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Identified:
+    """A request and what it may have to do with, as one statement found it."""
+
+    account: Account
+    wish: RefundInput
+    asker: Asker
+    asked: Asked
+    related: list[Related]
+
+
 class ConflictingOperation(Exception):
     """The same order and reference has a refund with other terms, or on another account."""
 
@@ -54,61 +74,68 @@ class ReusedWithOtherInput(Exception):
         super().__init__(f"This {what} was used before with another input.")
 
 
-@transaction.atomic
-def join(*, engine: Engine, account: Account, wish: RefundInput, asker: Asker) -> Operation | None:
+def identify(
+    *, engine: Engine, wish: RefundInput, asker: Asker, payment_id: int | None = None
+) -> Identified:
+    """Find what a request may have to do with. Changes nothing.
+
+    With `payment_id` the operations of that payment are found too. Raises UnknownAccount.
+    """
+    account, related = related_to(
+        wish,
+        livemode=engine.livemode,
+        account=wish.account or DEFAULT_ACCOUNT,
+        api_key_id=asker.api_key.pk if asker.api_key else None,
+        tool_call_id=asker.tool_call_id,
+        agent_run_id=asker.agent_run_id,
+        token=asker.token,
+        payment_id=payment_id,
+    )
+    account = account or account_for(engine=engine, name=wish.account)
+    asked = Asked(
+        account_id=account.pk,
+        livemode=account.livemode,
+        input_hash=digest(account, wish),
+        payment=wish.payment,
+        has_token=bool(asker.token),
+        repeated_since=engine.clock() - timedelta(seconds=engine.repeat_window_s),
+    )
+    return Identified(account=account, wish=wish, asker=asker, asked=asked, related=related)
+
+
+def join(engine: Engine, request: Identified) -> Operation | None:
     """The operation that this request stands for already, with the request recorded; else None.
 
     Raises ReusedWithOtherInput, ConflictingOperation.
     """
-    found = _standing_for(engine, account, wish, asker)
-    if found is None:
-        return None
-    operation = lock(found.pk)
-    record_request(engine, operation, wish, asker)
-    return operation
+    match stands_for(request.related, request.asked):
+        case None:
+            return None
+        case Reused(operation_id, what):
+            raise ReusedWithOtherInput(_whole(operation_id), what)
+        case Conflicts(operation_id):
+            raise ConflictingOperation(_whole(operation_id))
+        case Stands(operation_id):
+            with collecting.collecting():
+                operation = lock(operation_id)
+                record_request(engine, operation, request)
+            return operation
 
 
 def lock_identity(wish: RefundInput) -> None:
     """Let one request at a time open something for this order and reference, on any account."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
-            [f"refund:{len(wish.order_id)}:{wish.order_id}:{wish.reference}"],
-        )
+    identity = f"refund:{len(wish.order_id)}:{wish.order_id}:{wish.reference}"
+    run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL", [identity])
 
 
-def refuse_fallback(account: Account, wish: RefundInput) -> None:
+def refuse_fallback(request: Identified) -> None:
     """Refuse while another account holds a refund of this order that has not failed.
 
-    Trying elsewhere what may have happened here is how a refund is made twice. The caller holds
-    the identity's lock. Raises ConflictingOperation.
+    The caller holds the identity's lock. Raises ConflictingOperation.
     """
-    elsewhere = (
-        Operation.objects.filter(
-            order_id=wish.order_id,
-            reference=wish.reference,
-            account__livemode=account.livemode,
-        )
-        .exclude(account=account)
-        .exclude(status=Status.FAILED)
-        .first()
-    )
+    elsewhere = held_elsewhere(request.related, request.asked)
     if elsewhere is not None:
-        raise ConflictingOperation(elsewhere)
-
-
-def failed_before(account: Account, wish: RefundInput) -> Operation | None:
-    """The failed operation that a new one of the same order and reference is made in place of."""
-    return (
-        Operation.objects.filter(
-            order_id=wish.order_id,
-            reference=wish.reference,
-            account__livemode=account.livemode,
-            status=Status.FAILED,
-        )
-        .order_by("-created_at")
-        .first()
-    )
+        raise ConflictingOperation(_whole(elsewhere))
 
 
 def digest(account: Account, wish: RefundInput) -> str:
@@ -116,48 +143,37 @@ def digest(account: Account, wish: RefundInput) -> str:
     return replace(wish, account=account.name).digest()
 
 
-def record_request(engine: Engine, operation: Operation, wish: RefundInput, asker: Asker) -> None:
+def record_request(engine: Engine, operation: Operation, request: Identified) -> None:
     """Write down who asked. A tool call or a token that is known already is not written again.
 
-    Raises ReusedWithOtherInput when a request that ran at the same time took the tool call or
-    the token for another operation.
+    When one that was unknown is taken at the same moment, the writes fail with IntegrityError.
     """
+    asker = request.asker
     now = engine.clock()
-    Request.objects.bulk_create(
-        [
+    known = {row.tie for row in request.related}
+    if Tie.TOOL_CALL not in known:
+        collecting.insert(
             Request(
                 operation=operation,
                 api_key=asker.api_key,
                 tool_call_id=asker.tool_call_id,
                 agent_run_id=asker.agent_run_id,
-                input_hash=digest(operation.account, wish),
-                payment_asked=wish.payment,
+                input_hash=request.asked.input_hash,
+                payment_asked=request.wish.payment,
                 received_at=now,
             )
-        ],
-        ignore_conflicts=bool(asker.tool_call_id),
-    )
-    called = _by_tool_call(asker)
-    if called is not None and called.pk != operation.pk:
-        raise ReusedWithOtherInput(called, "tool call")
-    if not asker.token:
-        return
-    RequestToken.objects.bulk_create(
-        [
+        )
+    if asker.token and Tie.TOKEN not in known:
+        collecting.insert(
             RequestToken(
                 account=operation.account,
-                customer_account=wish.customer_account,
+                customer_account=request.wish.customer_account,
                 kind=KIND_REFUND,
                 token=asker.token,
                 operation=operation,
                 created_at=now,
             )
-        ],
-        ignore_conflicts=True,
-    )
-    named = _by_token(operation.account, wish, asker)
-    if named is not None and named.pk != operation.pk:
-        raise ReusedWithOtherInput(named, "token")
+        )
 
 
 @transaction.atomic
@@ -170,88 +186,5 @@ def forget_old_tokens(*, engine: Engine) -> int:
     return old.delete()[0]
 
 
-def _standing_for(
-    engine: Engine, account: Account, wish: RefundInput, asker: Asker
-) -> Operation | None:
-    called = _by_tool_call(asker)
-    if called is not None:
-        _require_same_input(called, account, wish, "tool call")
-        return called
-    named = _by_token(account, wish, asker)
-    if named is not None:
-        _require_same_input(named, account, wish, "token")
-        return named
-    unresolved = _same_identity(account, wish).filter(status__in=UNRESOLVED).first()
-    if unresolved is not None:
-        if not _is_same_input(unresolved, account, wish):
-            raise ConflictingOperation(unresolved)
-        return unresolved
-    return None if asker.token else _repeated(engine, account, wish)
-
-
-def _repeated(engine: Engine, account: Account, wish: RefundInput) -> Operation | None:
-    """A refund just like this one that succeeded a short while ago.
-
-    Without a token nothing tells a second wish from a caller who never saw the first answer, so
-    the answer is given again. Another `reference` or a token makes a second refund.
-    """
-    since = engine.clock() - timedelta(seconds=engine.repeat_window_s)
-    recent = (
-        _same_identity(account, wish)
-        .filter(status=Status.SUCCEEDED, settled_at__gte=since)
-        .order_by("-created_at")
-    )
-    return next((row for row in recent if _is_same_input(row, account, wish)), None)
-
-
-def _by_tool_call(asker: Asker) -> Operation | None:
-    if not asker.tool_call_id:
-        return None
-    request = (
-        Request.objects.filter(
-            api_key=asker.api_key,
-            agent_run_id=asker.agent_run_id,
-            tool_call_id=asker.tool_call_id,
-        )
-        .select_related("operation__payment")
-        .first()
-    )
-    return request.operation if request else None
-
-
-def _by_token(account: Account, wish: RefundInput, asker: Asker) -> Operation | None:
-    if not asker.token:
-        return None
-    token = (
-        RequestToken.objects.filter(
-            account=account,
-            customer_account=wish.customer_account,
-            kind=KIND_REFUND,
-            token=asker.token,
-        )
-        .select_related("operation__payment")
-        .first()
-    )
-    return token.operation if token else None
-
-
-def _same_identity(account: Account, wish: RefundInput) -> QuerySet[Operation]:
-    return Operation.objects.filter(
-        account=account, order_id=wish.order_id, reference=wish.reference
-    ).select_related("payment")
-
-
-def _require_same_input(
-    operation: Operation, account: Account, wish: RefundInput, what: str
-) -> None:
-    if not _is_same_input(operation, account, wish):
-        raise ReusedWithOtherInput(operation, what)
-
-
-def _is_same_input(operation: Operation, account: Account, wish: RefundInput) -> bool:
-    """The frozen input, and the same payment under any of its names."""
-    payment = operation.payment
-    return operation.input_hash == digest(account, wish) and wish.payment in (
-        payment.charge,
-        payment.payment_intent,
-    )
+def _whole(operation_id: UUID) -> Operation:
+    return Operation.objects.select_related("payment", "account").get(pk=operation_id)

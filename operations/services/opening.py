@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Q, Sum
+from psycopg.types.numeric import Int8
 
 from operations.domain.answers import PaymentFacts, RefundList
 from operations.domain.exposure import Exposure, ExposureLimit, ExposureScope, passed_limit
@@ -21,15 +22,16 @@ from operations.domain.identity import (
     uuid7,
 )
 from operations.domain.matching import our_mark
-from operations.domain.statuses import UNRESOLVED, Status
+from operations.domain.standing import failed_before, of_payment
+from operations.domain.statuses import Status
 from operations.domain.till import Till, refunded_by_others
-from operations.models import Account, AuditEntry, Operation, Payment
+from operations.models import Account, AuditEntry, Operation, Payment, collecting
+from operations.models.statements import run
 from operations.providers import PaymentNotFound, ReadFailed
 from operations.services.engine import Engine
 from operations.services.identifying import (
     Asker,
-    digest,
-    failed_before,
+    Identified,
     record_request,
     refuse_fallback,
 )
@@ -108,50 +110,69 @@ def prepare(*, engine: Engine, account: Account, wish: RefundInput) -> Prepared:
     )
 
 
+# The row is locked until the transaction ends, whether it is new or not.
+_LOCK_PAYMENT = """
+INSERT INTO operations_payment AS kept
+    (account_id, charge, payment_intent, currency, captured, refunded, disputed, read_at,
+     refunded_by_others)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)
+ON CONFLICT (account_id, charge) DO UPDATE
+SET payment_intent = EXCLUDED.payment_intent, currency = EXCLUDED.currency,
+    captured = EXCLUDED.captured, refunded = EXCLUDED.refunded,
+    disputed = EXCLUDED.disputed, read_at = EXCLUDED.read_at
+RETURNING id, refunded_by_others
+"""
+
+
 def lock_payment(*, engine: Engine, account: Account, facts: PaymentFacts) -> Payment:
     """The payment's row with the provider's figures, locked until the transaction ends."""
-    figures: dict[str, Any] = {
-        "payment_intent": facts.payment_intent,
-        "currency": facts.currency,
-        "captured": facts.captured,
-        "refunded": facts.refunded,
-        "disputed": facts.disputed,
-        "read_at": engine.clock(),
-    }
-    payment, created = Payment.objects.select_for_update(no_key=True).get_or_create(
-        account=account, charge=facts.charge, defaults=figures
+    payment = Payment(
+        account=account,
+        charge=facts.charge,
+        payment_intent=facts.payment_intent,
+        currency=facts.currency,
+        captured=facts.captured,
+        refunded=facts.refunded,
+        disputed=facts.disputed,
+        read_at=engine.clock(),
     )
-    if not created:
-        for name, value in figures.items():
-            setattr(payment, name, value)
-        payment.save(update_fields=list(figures))
+    figures = [
+        account.pk,
+        payment.charge,
+        payment.payment_intent,
+        payment.currency,
+        Int8(payment.captured),
+        Int8(payment.refunded),
+        payment.disputed,
+        payment.read_at,
+    ]
+    ((payment.pk, payment.refunded_by_others),) = run(_LOCK_PAYMENT, figures)
+    payment._state.adding = False
     return payment
 
 
 def open_operation(
-    *, engine: Engine, account: Account, payment: Payment, prepared: Prepared, asker: Asker
-) -> Operation | None:
+    *, engine: Engine, payment: Payment, prepared: Prepared, request: Identified
+) -> Operation:
     """Insert the operation with its request and its audit entry.
 
-    The caller holds the locks of the identity and the payment. None when an unresolved operation
-    holds this identity: the database picks the winner. Raises AboveTheTill, ExposureReached,
-    ConflictingOperation.
+    The caller holds the locks of the identity and the payment, and has identified the request
+    under them. Raises AboveTheTill, ExposureReached, ConflictingOperation.
     """
-    wish = prepared.wish
-    refuse_fallback(account, wish)
-    _check_exposure(engine, account, wish, asker)
-    operation = _insert(engine, account, payment, prepared, asker)
-    if operation is None:
-        return None
-    _check_till(payment, operation, prepared)
-    record_request(engine, operation, wish, asker)
+    refuse_fallback(request)
+    _check_exposure(engine, request.account, request.wish, request.asker)
+    operation = _new_operation(engine, payment, prepared, request)
+    _check_till(payment, operation, prepared, request)
+    collecting.insert(operation)
+    AuditEntry.begin_chain(operation.pk)
+    record_request(engine, operation, request)
     AuditEntry.append(
         operation_id=operation.pk,
-        actor=asker.actor,
+        actor=request.asker.actor,
         action="opened",
         now=operation.created_at,
         after=operation.snapshot(),
-        reason=wish.reason,
+        reason=request.wish.reason,
     )
     return operation
 
@@ -197,13 +218,12 @@ def _exposure(scope: ExposureScope, rows: Q) -> Exposure:
     )
 
 
-def _check_till(payment: Payment, operation: Operation, prepared: Prepared) -> None:
+def _check_till(
+    payment: Payment, operation: Operation, prepared: Prepared, request: Identified
+) -> None:
     """Refuse what the payment can't bear, with the payment's row locked. Raises AboveTheTill."""
-    others_of_ours = payment.operations.exclude(pk=operation.pk).filter(
-        status__in=[*UNRESOLVED, Status.SUCCEEDED]
-    )
-    known = list(others_of_ours.values_list("pk", "provider_object_id", "amount"))
-    ours = sum(amount for _, _, amount in known)
+    known = of_payment(request.related)
+    ours = sum(row.amount for row in known)
     marks = {
         refund.id: str(mark.operation_id)
         for refund in prepared.refunds.refunds
@@ -212,8 +232,8 @@ def _check_till(payment: Payment, operation: Operation, prepared: Prepared) -> N
     others = refunded_by_others(
         prepared.facts,
         prepared.refunds.refunds,
-        our_refund_ids=frozenset(refund_id for _, refund_id, _ in known if refund_id),
-        our_operation_ids=frozenset(str(pk) for pk, _, _ in known),
+        our_refund_ids=frozenset(row.provider_object_id for row in known) - {""},
+        our_operation_ids=frozenset(str(row.operation_id) for row in known),
         ours=ours,
         marks=marks,
     )
@@ -222,43 +242,31 @@ def _check_till(payment: Payment, operation: Operation, prepared: Prepared) -> N
         raise AboveTheTill(till)
     if payment.refunded_by_others != others:
         payment.refunded_by_others = others
-        payment.save(update_fields=["refunded_by_others"])
+        collecting.update(payment, ["refunded_by_others"])
 
 
-def _insert(
-    engine: Engine, account: Account, payment: Payment, prepared: Prepared, asker: Asker
-) -> Operation | None:
-    """Insert, unless an unresolved operation holds this identity."""
+def _new_operation(
+    engine: Engine, payment: Payment, prepared: Prepared, request: Identified
+) -> Operation:
     wish = prepared.wish
-    now = engine.clock()
-    Operation.objects.bulk_create(
-        [
-            Operation(
-                id=prepared.operation_id,
-                account=account,
-                payment=payment,
-                opened_by=asker.api_key,
-                group=wish.group,
-                reissue_of=failed_before(account, wish),
-                kind=KIND_REFUND,
-                order_id=wish.order_id,
-                reference=wish.reference,
-                customer_account=wish.customer_account,
-                amount=wish.amount,
-                currency=wish.currency,
-                reason=wish.reason,
-                input_hash=digest(account, wish),
-                environment=engine.environment,
-                endpoint=prepared.endpoint,
-                idempotency_key=idempotency_key(prepared.operation_id),
-                parameters=dict(prepared.parameters),
-                created_at=now,
-            )
-        ],
-        ignore_conflicts=True,
-    )
-    return (
-        Operation.objects.select_related("payment", "account")
-        .filter(pk=prepared.operation_id)
-        .first()
+    return Operation(
+        id=prepared.operation_id,
+        account=request.account,
+        payment=payment,
+        opened_by=request.asker.api_key,
+        group=wish.group,
+        reissue_of_id=failed_before(request.related, request.asked),
+        kind=KIND_REFUND,
+        order_id=wish.order_id,
+        reference=wish.reference,
+        customer_account=wish.customer_account,
+        amount=wish.amount,
+        currency=wish.currency,
+        reason=wish.reason,
+        input_hash=request.asked.input_hash,
+        environment=engine.environment,
+        endpoint=prepared.endpoint,
+        idempotency_key=idempotency_key(prepared.operation_id),
+        parameters=dict(prepared.parameters),
+        created_at=engine.clock(),
     )

@@ -1,21 +1,25 @@
 """Requesting: from one time that somebody asked to how the operation stands now."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError
 
 from operations.domain.budgets import CallBudget
 from operations.domain.identity import RefundInput, group_id
+from operations.domain.standing import of_payment
 from operations.domain.statuses import Status
-from operations.models import Account, Attempt, Operation, Payment
-from operations.services.accounts import UnknownAccount, account_for
+from operations.models import Attempt, Operation, collecting
+from operations.services.accounts import UnknownAccount
 from operations.services.engine import Engine
 from operations.services.identifying import (
     Asker,
     ConflictingOperation,
+    Identified,
     ReusedWithOtherInput,
+    identify,
     join,
     lock_identity,
 )
@@ -51,6 +55,8 @@ __all__ = [
     "request_refund",
 ]
 
+_Result = TypeVar("_Result")
+
 
 def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operation:
     """Find or open the operation that is asked for, send what may be sent, return it as it stands.
@@ -58,18 +64,14 @@ def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operat
     Raises InProgress, ConflictingOperation, ReusedWithOtherInput and, with nothing recorded or
     sent, InputRefused, PaymentUnreadable, ExposureReached.
     """
-    account = _account(engine, wish)
     call = CallBudget.start(engine.budget, engine.clock())
-    operation = join(engine=engine, account=account, wish=wish, asker=asker)
-    if operation is None:
-        opened = _open_or_join(engine=engine, account=account, wish=wish, asker=asker)
-        if isinstance(opened, Attempt):
-            continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
-            return _as_it_stands(opened.operation_id)
-        operation = opened
-    if operation.status == Status.OPEN:
-        send_until_decided(engine=engine, operation_id=operation.pk, actor=asker.actor, call=call)
-    return _as_it_stands(operation.pk)
+    opened = _again_on_conflict(lambda: _join_or_open(engine=engine, wish=wish, asker=asker))
+    if isinstance(opened, Attempt):
+        return continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
+    if opened.status != Status.OPEN:
+        return opened
+    send_until_decided(engine=engine, operation_id=opened.pk, actor=asker.actor, call=call)
+    return _as_it_stands(opened.pk)
 
 
 def request_group(
@@ -81,10 +83,9 @@ def request_group(
     answer says how each stands. A part without a reference is told apart by its payment. Raises
     what `request_refund` raises, but InProgress only shows in how a part stands.
     """
-    account = _account(engine, wishes[0])
     parts = _parts(wishes)
     call = CallBudget.start(engine.budget, engine.clock())
-    operations = _open_group(engine=engine, account=account, parts=parts, asker=asker)
+    operations = _again_on_conflict(lambda: _open_group(engine=engine, parts=parts, asker=asker))
     for operation_id in operations:
         if _as_it_stands(operation_id).status != Status.OPEN:
             continue
@@ -97,9 +98,23 @@ def request_group(
     return [_as_it_stands(operation_id) for operation_id in operations]
 
 
-def _account(engine: Engine, wish: RefundInput) -> Account:
+def _again_on_conflict(act: Callable[[], _Result]) -> _Result:
+    """Decide once more when somebody else was faster: his row is found the second time.
+
+    The lock of the identity lets nobody else open for the same order, but a tool call or a token
+    can arrive for two orders at once.
+    """
     try:
-        return account_for(engine=engine, name=wish.account)
+        return act()
+    except IntegrityError:
+        return act()
+
+
+def _identify(
+    engine: Engine, wish: RefundInput, asker: Asker, payment_id: int | None = None
+) -> Identified:
+    try:
+        return identify(engine=engine, wish=wish, asker=asker, payment_id=payment_id)
     except UnknownAccount:
         raise InputRefused("account", "There is no account of this name.") from None
 
@@ -108,24 +123,30 @@ def _as_it_stands(operation_id: UUID) -> Operation:
     return Operation.objects.select_related("payment", "account").get(pk=operation_id)
 
 
-def _open_or_join(
-    *, engine: Engine, account: Account, wish: RefundInput, asker: Asker
-) -> Attempt | Operation:
-    """Open the operation, with its first attempt if it may be sent now, or join the winner's."""
+def _join_or_open(*, engine: Engine, wish: RefundInput, asker: Asker) -> Attempt | Operation:
+    """The operation that the request stands for, or a new one: its first attempt if it may be sent.
+
+    It is asked twice what the request stands for: before the payment is read at the provider, and
+    again under the locks.
+    """
+    request = _identify(engine, wish, asker)
+    operation = join(engine, request)
+    if operation is not None:
+        return operation
+    account = request.account
     prepared = prepare(engine=engine, account=account, wish=wish)
-    with transaction.atomic():
+    with collecting.collecting():
         lock_identity(wish)
         payment = lock_payment(engine=engine, account=account, facts=prepared.facts)
-        operation = join(engine=engine, account=account, wish=wish, asker=asker)
+        request = _identify(engine, wish, asker, payment.pk)
+        operation = join(engine, request)
         if operation is not None:
             return operation
         operation = open_operation(
-            engine=engine, account=account, payment=payment, prepared=prepared, asker=asker
+            engine=engine, payment=payment, prepared=prepared, request=request
         )
-        if operation is None:
-            raise RuntimeError("The identity was locked, and yet somebody else opened it.")
         now = engine.clock()
-        if may_send_at_once(operation, payment, now):
+        if may_send_at_once(operation, of_payment(request.related), now):
             return start_attempt(engine, operation, holder=new_holder(), now=now)
         leave_to_the_sweep(engine, operation, now)
         return operation
@@ -141,17 +162,15 @@ def _parts(wishes: Sequence[RefundInput]) -> list[RefundInput]:
     return [replace(wish, group=group) for wish in named]
 
 
-def _open_group(
-    *, engine: Engine, account: Account, parts: Sequence[RefundInput], asker: Asker
-) -> list[UUID]:
+def _open_group(*, engine: Engine, parts: Sequence[RefundInput], asker: Asker) -> list[UUID]:
     """The operations of all parts, in their order: joined, or opened together."""
+    account = _identify(engine, parts[0], asker).account
     prepared: dict[int, Prepared] = {}
     for number, wish in enumerate(parts, 1):
-        part = asker.for_part(number)
-        if join(engine=engine, account=account, wish=wish, asker=part) is None:
+        if join(engine, _identify(engine, wish, asker.for_part(number))) is None:
             prepared[number] = prepare(engine=engine, account=account, wish=wish)
-    found: dict[int, UUID] = {}
-    with transaction.atomic():
+    found: list[UUID] = []
+    with collecting.collecting():
         for wish in sorted(parts, key=lambda wish: (wish.order_id, wish.reference)):
             lock_identity(wish)
         payments = {
@@ -161,24 +180,18 @@ def _open_group(
             )
         }
         for number, wish in enumerate(parts, 1):
+            ready = prepared.get(number)
+            payment = payments[ready.facts.charge] if ready else None
             part = asker.for_part(number)
-            operation = join(engine=engine, account=account, wish=wish, asker=part)
+            request = _identify(engine, wish, part, payment.pk if payment else None)
+            operation = join(engine, request)
             if operation is None:
-                ready = prepared.get(number)
-                if ready is None:
+                if ready is None or payment is None:
                     raise PaymentUnreadable("A part of the group settled in between.")
-                operation = _open_part(engine, account, payments[ready.facts.charge], ready, part)
-            found[number] = operation.pk
-    return [found[number] for number in sorted(found)]
-
-
-def _open_part(
-    engine: Engine, account: Account, payment: Payment, prepared: Prepared, asker: Asker
-) -> Operation:
-    operation = open_operation(
-        engine=engine, account=account, payment=payment, prepared=prepared, asker=asker
-    )
-    if operation is None:
-        raise RuntimeError("The identity was locked, and yet somebody else opened it.")
-    leave_to_the_sweep(engine, operation, engine.clock())
-    return operation
+                operation = open_operation(
+                    engine=engine, payment=payment, prepared=ready, request=request
+                )
+                leave_to_the_sweep(engine, operation, engine.clock())
+                collecting.flush()  # The next part must find this one at the till.
+            found.append(operation.pk)
+    return found

@@ -6,13 +6,11 @@ the unfinished attempt say that a send is in flight; both outlive a crash.
 
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from os import getpid
 from typing import assert_never
 from uuid import UUID, uuid4
-
-from django.db import transaction
 
 from operations.domain.answers import Answer, AnswerKind, RefundFacts
 from operations.domain.audit import Actor
@@ -31,8 +29,9 @@ from operations.domain.next_step import (
     decide,
     in_doubt,
 )
+from operations.domain.standing import Related
 from operations.domain.statuses import Attention, Fact, Status, UnknownReason
-from operations.models import Attempt, Evidence, EvidenceSource, Operation, Payment
+from operations.models import Attempt, Evidence, EvidenceSource, Operation, Payment, collecting
 from operations.services.actors import SWEEP
 from operations.services.engine import Engine
 from operations.services.settling import (
@@ -50,6 +49,27 @@ _PAYMENT_PAUSE_S = 0.2
 _HOLD_S = 60
 
 
+#: The fields of an attempt that are written when it is over.
+_ANSWER = (
+    "outcome",
+    "doubt",
+    "attention",
+    "answer_kind",
+    "finished_at",
+    "duration_ms",
+    "http_status",
+    "provider_request_id",
+    "replayed",
+    "should_retry",
+    "retry_after_s",
+    "error_type",
+    "error_code",
+    "message",
+    "body",
+    "refund",
+)
+
+
 class InProgress(Exception):
     """A send is in flight; nothing more was sent. `retry_after_s`: when it may be over."""
 
@@ -57,6 +77,14 @@ class InProgress(Exception):
         self.operation_id = operation_id
         self.retry_after_s = retry_after_s
         super().__init__(f"Operation {operation_id} is being sent.")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An operation after one attempt; `resume_at` (UTC) when the same call sends again."""
+
+    operation: Operation
+    resume_at: datetime | None = None
 
 
 def send_until_decided(
@@ -70,17 +98,19 @@ def send_until_decided(
     holder = new_holder()
     call = call or CallBudget.start(engine.budget, engine.clock())
     attempt = begin_attempt(engine=engine, operation_id=operation_id, holder=holder, call=call)
-    while attempt is not None:
-        attempt = _send_and_follow(engine=engine, attempt=attempt, actor=actor, call=call)
-        call = call.spend()
+    if attempt is not None:
+        continue_sending(engine=engine, attempt=attempt, actor=actor, call=call)
 
 
-def continue_sending(*, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget) -> None:
-    """The same, from an attempt that was begun together with its operation."""
-    following: Attempt | None = attempt
-    while following is not None:
+def continue_sending(
+    *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
+) -> Operation:
+    """The same, from an attempt that was begun already; the operation as this call leaves it."""
+    following: Attempt | Operation = attempt
+    while isinstance(following, Attempt):
         following = _send_and_follow(engine=engine, attempt=following, actor=actor, call=call)
         call = call.spend()
+    return following
 
 
 def new_holder() -> str:
@@ -102,7 +132,7 @@ def begin_attempt(
     budget allows. None: nothing to send now. Raises InProgress when somebody else holds the lease.
     """
     while True:
-        with transaction.atomic():
+        with collecting.collecting():
             payment_is_busy = _lock_payment_of(operation_id, engine.clock())
             operation = lock(operation_id)
             now = engine.clock()
@@ -127,13 +157,14 @@ def begin_attempt(
         engine.sleep((at - now).total_seconds())
 
 
-def may_send_at_once(operation: Operation, payment: Payment, now: datetime) -> bool:
+def may_send_at_once(operation: Operation, others: Sequence[Related], now: datetime) -> bool:
     """Whether nothing stands between a new operation and its first send.
 
-    The caller holds the payment's lock: sends of one payment go one after the other.
+    `others` are the operations of its payment, whose lock the caller holds: sends of one payment
+    go one after the other.
     """
-    busy = payment.operations.filter(lease_expires_at__gt=now).exclude(pk=operation.pk)
-    return operation.account.paused_at is None and not busy.exists()
+    busy = any(row.lease_expires_at and row.lease_expires_at > now for row in others)
+    return operation.account.paused_at is None and not busy
 
 
 def leave_to_the_sweep(engine: Engine, operation: Operation, now: datetime) -> None:
@@ -181,24 +212,28 @@ def start_attempt(engine: Engine, operation: Operation, *, holder: str, now: dat
         lease_owner=holder,
         lease_expires_at=now + timedelta(seconds=engine.lease_s),
     )
-    attempt.save(force_insert=True)
+    collecting.insert(attempt)
     return attempt
 
 
 def _send_and_follow(
     *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
-) -> Attempt | None:
-    """One send, its answer saved, and the next attempt if the call goes on."""
-    resume_at = finish_attempt(
+) -> Attempt | Operation:
+    """One send, its answer saved, and the next attempt if the call goes on.
+
+    Else the operation as the answer leaves it.
+    """
+    finished = finish_attempt(
         engine=engine,
+        operation_id=attempt.operation_id,
         attempt_id=attempt.pk,
         answer=_send(engine, attempt),
         actor=actor,
         call=call.spend(),
     )
-    if resume_at is None:
-        return None
-    engine.sleep(max(0.0, (resume_at - engine.clock()).total_seconds()))
+    if finished.resume_at is None:
+        return finished.operation
+    engine.sleep(max(0.0, (finished.resume_at - engine.clock()).total_seconds()))
     return _next_under_lease(engine, attempt)
 
 
@@ -223,24 +258,24 @@ def _woke_too_late(engine: Engine, attempt: Attempt) -> bool:
     return engine.clock() >= attempt.started_at + timedelta(seconds=covered_s)
 
 
-@transaction.atomic
+@collecting.collecting()
 def finish_attempt(
     *,
     engine: Engine,
+    operation_id: UUID,
     attempt_id: UUID,
     answer: Answer,
     actor: Actor,
     call: CallBudget | None,
-) -> datetime | None:
+) -> Finished:
     """Save an answer and carry out what follows from it.
 
-    Returns when to send again if this call goes on and keeps its lease, else None. An answer to
+    It says when to send again if this call goes on and keeps its lease. An answer to
     an attempt that the sweep has already given up is kept as evidence, and a refund in it is
     believed; it never overwrites what happened since.
     """
-    attempt = Attempt.objects.select_related("operation").get(pk=attempt_id)
-    operation = lock(attempt.operation_id)
-    attempt = Attempt.objects.get(pk=attempt_id)
+    operation = lock(operation_id)
+    attempt = next(row for row in operation.attempts.all() if row.pk == attempt_id)
     now = engine.clock()
     earlier = _finished(operation)
     reading = classify(
@@ -252,7 +287,7 @@ def finish_attempt(
     learned = _learned(attempt, answer, reading, actor, now)
     if attempt.outcome:
         _keep_late_answer(operation, reading, learned, now)
-        return None
+        return Finished(operation)
     _save_answer(attempt, answer, reading, now)
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.attention:
@@ -262,7 +297,7 @@ def finish_attempt(
         if reading.refund is not None:
             take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
         _release(operation, now)
-        return None
+        return Finished(operation)
     step = decide_next(engine, operation, now)
     if isinstance(step, Send) and call is not None and call.allows(step.at, engine.budget):
         operation.change(
@@ -270,13 +305,13 @@ def finish_attempt(
             next_send_at=step.at,
             lease_expires_at=step.at + timedelta(seconds=engine.lease_s),
         )
-        return step.at
+        return Finished(operation, step.at)
     _release(operation, now)
     _carry_out(engine, operation, step, learned=(learned, evidence), now=now)
-    return None
+    return Finished(operation)
 
 
-@transaction.atomic
+@collecting.collecting()
 def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool:
     """Finish an attempt whose lease ran out as interrupted, and let the same rule go on.
 
@@ -286,14 +321,19 @@ def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool
     now = engine.clock()
     if operation.lease_expires_at is None or operation.is_leased(now):
         return False
-    attempt = operation.attempts.filter(outcome="").first()
+    attempt = next((row for row in operation.attempts.all() if not row.outcome), None)
     if attempt is not None:
         interrupted = Answer(
             kind=AnswerKind.INTERRUPTED,
             message="The process that was sending went away before the answer was saved.",
         )
         finish_attempt(
-            engine=engine, attempt_id=attempt.pk, answer=interrupted, actor=actor, call=None
+            engine=engine,
+            operation_id=operation_id,
+            attempt_id=attempt.pk,
+            answer=interrupted,
+            actor=actor,
+            call=None,
         )
         return True
     _release(operation, now)
@@ -335,20 +375,20 @@ def attempt_state(attempt: Attempt) -> AttemptState:
     )
 
 
-def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | None:
+def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | Operation:
     """The next attempt of the same call, if the lease is still ours and the rule still says so."""
-    with transaction.atomic():
+    with collecting.collecting():
         operation = lock(previous.operation_id)
         now = engine.clock()
         if operation.lease_owner != previous.fence:
-            return None
+            return operation
         step = decide_next(engine, operation, now) if operation.status == Status.OPEN else None
         if isinstance(step, Send) and operation.is_leased(now):
             return start_attempt(engine, operation, holder=previous.fence, now=now)
         _release(operation, now)
         if step is not None:
             _carry_out(engine, operation, step, learned=None, now=now)
-        return None
+        return operation
 
 
 def _carry_out(
@@ -445,7 +485,8 @@ def _lease_left_s(operation: Operation, now: datetime) -> float:
 
 
 def _finished(operation: Operation) -> Sequence[Attempt]:
-    return list(operation.attempts.exclude(outcome="").order_by("number"))
+    """Its finished attempts, oldest first, as they were read with its lock."""
+    return [attempt for attempt in operation.attempts.all() if attempt.outcome]
 
 
 def _keep_late_answer(
@@ -474,7 +515,7 @@ def _save_answer(attempt: Attempt, answer: Answer, reading: Classification, now:
     attempt.message = answer.message[:500]
     attempt.body = answer.body
     attempt.refund = asdict(reading.refund) if reading.refund else None
-    attempt.save()
+    collecting.update(attempt, _ANSWER)
 
 
 def _learned(

@@ -12,6 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from psycopg.types.json import Jsonb
+from psycopg.types.numeric import Int8
 
 from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor
@@ -38,8 +40,11 @@ from operations.models import (
     Operation,
     ProviderRefund,
     WebhookEvent,
+    collecting,
 )
 from operations.models.proposal import ProposalState
+from operations.models.statements import build, columns, run
+from operations.queries.locked import lock_and_read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +75,7 @@ class OperationNotFound(Exception):
 
 
 def lock(operation_id: UUID) -> Operation:
-    """The operation as it stands now, locked until the transaction ends.
+    """The operation as it stands now, with its attempts, locked until the transaction ends.
 
     Without its key, here and wherever a row is locked: the database checks the foreign keys of
     whatever refers to a row at the commit, and two requests would wait for each other for ever.
@@ -78,14 +83,10 @@ def lock(operation_id: UUID) -> Operation:
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("An operation is locked inside a transaction.")
-    try:
-        return (
-            Operation.objects.select_for_update(no_key=True, of=("self",))
-            .select_related("payment", "account")
-            .get(pk=operation_id)
-        )
-    except Operation.DoesNotExist:
-        raise OperationNotFound(str(operation_id)) from None
+    operation = lock_and_read(operation_id)
+    if operation is None:
+        raise OperationNotFound(str(operation_id))
+    return operation
 
 
 def write_evidence(
@@ -96,7 +97,8 @@ def write_evidence(
     refund: RefundFacts | None = None,
 ) -> Evidence:
     """Keep what was learned, for good."""
-    return Evidence.objects.create(
+    evidence = Evidence(
+        id=Evidence.new_id(),
         operation=operation,
         source=learned.source,
         attempt=learned.attempt,
@@ -112,6 +114,8 @@ def write_evidence(
         actor_kind=learned.actor.kind,
         actor_name=learned.actor.name,
     )
+    collecting.insert(evidence)
+    return evidence
 
 
 def take_fact(
@@ -243,29 +247,39 @@ def see_refund(
     account: Account, refund: RefundFacts, *, operation: Operation | None, now: datetime
 ) -> ProviderRefund:
     """Keep the furthest state of a refund. It belongs to the first operation that proved it."""
-    row, created = ProviderRefund.objects.select_for_update(no_key=True).get_or_create(
-        account=account,
-        provider_object_id=refund.id,
-        defaults={
-            "operation": operation,
-            "status": refund.status[:64],
-            "amount": refund.amount,
-            "currency": refund.currency[:3],
-            "charge": refund.charge,
-            "payment_intent": refund.payment_intent,
-            "metadata": dict(refund.metadata),
-            "provider_created_at": _moment(refund.created),
-            "first_seen_at": now,
-            "last_seen_at": now,
-        },
-    )
-    if created:
-        return row
-    row.status = furthest(row.status, refund.status)
-    row.operation = row.operation or operation
-    row.last_seen_at = now
-    row.save(update_fields=["status", "operation", "last_seen_at"])
+    shown = [
+        account.pk,
+        operation.pk if operation else None,
+        refund.id,
+        refund.status[:64],
+        Int8(refund.amount),
+        refund.currency[:3],
+        refund.charge,
+        refund.payment_intent,
+        Jsonb(dict(refund.metadata)),
+        _moment(refund.created),
+        now,
+        now,
+    ]
+    row = build(ProviderRefund, run(_SEE, shown)[0])
+    status = furthest(row.status, refund.status)
+    if status != row.status:
+        row.status = status
+        collecting.update(row, ["status"])
     return row
+
+
+# A row that is there already is locked; its status is compared by rule, not here.
+_SEE = f"""
+INSERT INTO operations_providerrefund AS seen
+    (account_id, operation_id, provider_object_id, status, amount, currency, charge,
+     payment_intent, metadata, provider_created_at, first_seen_at, last_seen_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+ON CONFLICT (account_id, provider_object_id) DO UPDATE
+SET operation_id = COALESCE(seen.operation_id, EXCLUDED.operation_id),
+    last_seen_at = EXCLUDED.last_seen_at
+RETURNING {columns(ProviderRefund, "seen")}
+"""  # noqa: S608 - columns of our own table
 
 
 def _is_news(operation: Operation, fact: Fact, fields: Mapping[str, Any]) -> bool:
@@ -280,8 +294,10 @@ def _is_news(operation: Operation, fact: Fact, fields: Mapping[str, Any]) -> boo
 
 def _void_proposals(operation: Operation, now: datetime) -> None:
     """Whatever changes the operation takes the ground from a proposal that waits."""
-    operation.proposals.filter(state=ProposalState.WAITING).update(
-        state=ProposalState.VOID, decided_at=now
+    collecting.execute(
+        "UPDATE operations_proposal SET state = %s, decided_at = %s"
+        " WHERE operation_id = %s AND state = %s",
+        [ProposalState.VOID, now, operation.pk, ProposalState.WAITING],
     )
 
 

@@ -1,15 +1,18 @@
 """Faults in when and how often something is sent."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
 from django.db import transaction
+from django.db.models import Model
 
 from operations.domain import next_step
 from operations.domain.answers import Answer, AnswerKind
-from operations.models import Attempt, Operation
+from operations.domain.standing import Related, of_payment
+from operations.domain.statuses import Status
+from operations.models import Attempt, Operation, collecting
 from operations.services import opening, requesting, sending, sweeping
 from operations.services.engine import Engine
 from operations.services.guarding import GuardedProvider
@@ -71,23 +74,23 @@ def transaction_around_the_send() -> Iterator[None]:
 def attempt_written_after_the_send() -> Iterator[None]:
     """The attempt is written when its answer is there, not before the bytes leave."""
     unwritten: dict[str, Attempt] = {}
-    save = Attempt.save
+    insert = collecting.insert
 
-    def keep(self: Attempt, **options: Any) -> None:
-        if options.get("force_insert"):
-            unwritten[self.idempotency_key] = self
+    def keep(row: Model) -> None:
+        if isinstance(row, Attempt):
+            unwritten[row.idempotency_key] = row
         else:
-            save(self, **options)
+            insert(row)
 
     def create_refund(self: GuardedProvider, **call: Any) -> Answer:
         answer = _send(self, **call)
         attempt = unwritten.pop(call["idempotency_key"], None)
         if attempt is not None:
-            save(attempt, force_insert=True)
+            insert(attempt)
         return answer
 
     with (
-        patch.object(Attempt, "save", keep),
+        patch.object(collecting, "insert", keep),
         patch.object(GuardedProvider, "create_refund", create_refund),
     ):
         yield
@@ -168,5 +171,9 @@ def lost_sends_not_swept() -> Iterator[None]:
 @planted
 def till_without_the_unresolved() -> Iterator[None]:
     """Only what has settled counts when the till is looked at."""
-    with patch.object(opening, "UNRESOLVED", frozenset[str]()):
+
+    def settled(related: Iterable[Related]) -> list[Related]:
+        return [row for row in of_payment(related) if row.status is Status.SUCCEEDED]
+
+    with patch.object(opening, "of_payment", settled):
         yield

@@ -1,0 +1,1 @@
+"""Measurements against other tools on one machine; docs/benchmarks.md says how to read them."""

@@ -1,0 +1,254 @@
+"""The writes of one transaction, kept in memory and sent in one statement before its commit.
+
+Outside `collecting` every write is sent as it happens, by the same code. Inside it a row that is
+inserted and changed again is written once, as it is in the end; what is read from the database
+meanwhile does not show it, unless `flush` was called.
+"""
+
+import itertools
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from django.db import models, transaction
+from psycopg.types.json import Jsonb
+from psycopg.types.numeric import Int8
+
+from operations.models.statements import run
+
+
+class RowMoved(Exception):
+    """A row that was to be changed is not as it was read; the transaction must not be committed."""
+
+    def __init__(self, row: models.Model) -> None:
+        self.row = row
+        super().__init__(f"{row} has changed since it was read.")
+
+
+@dataclass
+class _Insert:
+    row: models.Model
+
+    def sql(self) -> str:
+        return _insert_sql(type(self.row), self._names())
+
+    def values(self) -> list[Any]:
+        return _values(self.row, self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        return _inserted(type(self.row), self.row.pk is not None)
+
+
+@dataclass
+class _Update:
+    """`revision`: what the row must still be at, for a table that counts its changes."""
+
+    row: models.Model
+    names: dict[str, None]
+    revision: int | None
+
+    def sql(self) -> str:
+        return _update_sql(type(self.row), tuple(self.names), self.revision is not None)
+
+    def values(self) -> list[Any]:
+        guard = [] if self.revision is None else [Int8(self.revision)]
+        return [*_values(self.row, tuple(self.names)), self.row.pk, *guard]
+
+
+@dataclass
+class _Statement:
+    """An UPDATE of however many rows there are; ends in a WHERE clause."""
+
+    text: str
+    given: Sequence[Any]
+
+    def sql(self) -> str:
+        return self.text
+
+    def values(self) -> list[Any]:
+        return list(self.given)
+
+
+@dataclass
+class Collected:
+    """What one transaction has locked and is about to write.
+
+    `locked` are the rows that were read under their lock, by id, so that a second part of the
+    transaction works on the same objects. `tips` are the ends of audit chains that the lock
+    protects, as (number, hash). `spare_ids` are ids that were drawn together with a read.
+    """
+
+    steps: list[_Insert | _Update | _Statement] = field(default_factory=list)
+    locked: dict[UUID, Any] = field(default_factory=dict)
+    tips: dict[str, tuple[int, str]] = field(default_factory=dict)
+    spare_ids: list[int] = field(default_factory=list)
+
+
+class _Local(threading.local):
+    collected: Collected | None = None
+
+
+_local = _Local()
+
+
+def current() -> Collected | None:
+    """The transaction that collects its writes in this thread, if one does."""
+    return _local.collected
+
+
+@contextmanager
+def collecting() -> Iterator[Collected]:
+    """A transaction that collects its writes; inside another one, a part of that.
+
+    Raises RowMoved, and the database's errors, at its end.
+    """
+    if _local.collected is not None:
+        yield _local.collected
+        return
+    with transaction.atomic():
+        _local.collected = Collected()
+        try:
+            yield _local.collected
+            flush()
+        finally:
+            _local.collected = None
+
+
+def insert(row: models.Model) -> None:
+    """Insert this row, whose id is made by us or, if it has none, by the database."""
+    _add(_Insert(row))
+
+
+def update(row: models.Model, names: Sequence[str], *, revision: int | None = None) -> None:
+    """Write these fields of a row. Raises RowMoved, at once or when the writes are sent."""
+    planned = _planned(row)
+    match planned:
+        case _Insert():
+            return  # It is inserted as it is in the end.
+        case _Update():
+            planned.names.update(dict.fromkeys(names))
+        case None:
+            _add(_Update(row, dict.fromkeys(names), revision))
+
+
+def is_planned(row: models.Model) -> bool:
+    """Whether a write of this row waits to be sent."""
+    return _planned(row) is not None
+
+
+def execute(text: str, given: Sequence[Any]) -> None:
+    """Run an UPDATE that ends in a WHERE clause, in its turn."""
+    _add(_Statement(text, given))
+
+
+def flush() -> None:
+    """Send what was collected so far."""
+    collected = _local.collected
+    if collected is None or not collected.steps:
+        return
+    steps, collected.steps = collected.steps, []
+    _send(steps)
+
+
+def _planned(row: models.Model) -> _Insert | _Update | None:
+    for step in _local.collected.steps if _local.collected else ():
+        if not isinstance(step, _Statement) and step.row is row:
+            return step
+    return None
+
+
+def _add(step: _Insert | _Update | _Statement) -> None:
+    if _local.collected is None:
+        _send([step])
+    else:
+        _local.collected.steps.append(step)
+
+
+def _send(steps: Sequence[_Insert | _Update | _Statement]) -> None:
+    """Send all steps as one statement, in their order, and check that each found its row."""
+    values = [value for step in steps for value in step.values()]
+    (counts,) = run(_chained(tuple(step.sql() for step in steps)), values)
+    for step, count in zip(steps, counts, strict=True):
+        if isinstance(step, _Update) and count != 1:
+            raise RowMoved(step.row)
+        if isinstance(step, _Insert):
+            step.row._state.adding = False
+            step.row._state.db = "default"
+
+
+@cache
+def _chained(steps: tuple[str, ...]) -> str:
+    """One statement out of several.
+
+    PostgreSQL runs the parts of such a statement in an order of its own, unless one reads what
+    another returns. Each part here counts the rows of the part before it, so that triggers find
+    what was written before (an attempt its operation, an operation its attempt finished).
+    """
+    counts = [f"(SELECT count(*) FROM step{place})" for place in range(len(steps))]  # noqa: S608
+    parts = []
+    for place, sql in enumerate(steps):
+        joint = "AND" if " WHERE " in sql else "WHERE"
+        after = f" {joint} {counts[place - 1]} >= 0" if place else ""
+        parts.append(f"step{place} AS ({sql}{after} RETURNING 1)")
+    text = f"WITH {', '.join(parts)} SELECT {', '.join(counts)}"
+    numbers = itertools.count(1)
+    return re.sub("%s", lambda _: f"${next(numbers)}", text)
+
+
+@cache
+def _inserted(model: type[models.Model], has_id: bool) -> tuple[str, ...]:
+    """The fields that an INSERT gives: all but an id that the database is to make."""
+    fields = model._meta.concrete_fields
+    return tuple(field.attname for field in fields if has_id or not field.primary_key)
+
+
+@cache
+def _insert_sql(model: type[models.Model], names: tuple[str, ...]) -> str:
+    given = ", ".join(f'"{_column(model, name)}"' for name in names)
+    places = ", ".join(["%s"] * len(names))
+    return f'INSERT INTO "{model._meta.db_table}" ({given}) SELECT {places}'
+
+
+def _column(model: type[models.Model], name: str) -> str:
+    field = model._meta.get_field(name)
+    assert isinstance(field, models.Field)  # noqa: S101 - no relation of another table
+    return field.column
+
+
+@cache
+def _update_sql(model: type[models.Model], names: tuple[str, ...], counted: bool) -> str:
+    sets = ", ".join(f'"{_column(model, name)}" = %s' for name in names)
+    guard = ' AND "revision" = %s' if counted else ""
+    return f'UPDATE "{model._meta.db_table}" SET {sets} WHERE "id" = %s{guard}'  # noqa: S608
+
+
+def _values(row: models.Model, names: tuple[str, ...]) -> list[Any]:
+    read, converts = _reader(type(row), names)
+    values = [getattr(row, names[0])] if len(names) == 1 else list(read(row))
+    for place, convert in converts:
+        if values[place] is not None:
+            values[place] = convert(values[place])
+    return values
+
+
+@cache
+def _reader(
+    model: type[models.Model], names: tuple[str, ...]
+) -> tuple[Callable[[Any], Sequence[Any]], list[tuple[int, Callable[[Any], Any]]]]:
+    """How to read these fields, and which of them need a type that does not vary by value."""
+    converts: list[tuple[int, Callable[[Any], Any]]] = []
+    for place, name in enumerate(names):
+        kind = model._meta.get_field(name)
+        while isinstance(kind, models.ForeignKey):
+            kind = kind.target_field
+        if isinstance(kind, models.JSONField):
+            converts.append((place, Jsonb))
+        elif isinstance(kind, models.IntegerField):
+            converts.append((place, Int8))
+    return attrgetter(*names), converts

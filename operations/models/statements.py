@@ -1,0 +1,92 @@
+"""Hand-written statements on Django's connection, prepared by the server once a connection.
+
+For the path that every refund takes; everything else is the ORM's. A statement runs inside the
+transaction that is open, its errors are Django's, and query counts see it.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections, models
+
+_Row = TypeVar("_Row", bound=models.Model)
+
+
+class _PreparedCursor(psycopg.RawCursor[tuple[Any, ...]]):
+    """Sends values (`$1`, `$2`) beside the text, so that the server plans the text once.
+
+    Where a pooler can't hold prepared statements, `prepare_threshold` None switches that off.
+    """
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        return super().execute(query, params, prepare=True, **options)
+
+
+def run(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Run one statement that returns rows. Raises Django's database errors."""
+    database = connections[DEFAULT_DB_ALIAS]
+    cursor = _cursor(database)
+    _send(database, cursor, sql, values)
+    return cursor.fetchall()
+
+
+def run_together(*statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+    """Run several in one round trip, each after the one before it; the rows of each.
+
+    A statement takes its view of the data when its turn comes, not when it is sent.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    cursors = [_cursor(database) for _ in statements]
+    with database.wrap_database_errors, database.connection.pipeline():
+        for cursor, (sql, values) in zip(cursors, statements, strict=True):
+            _send(database, cursor, sql, values)
+    return [cursor.fetchall() for cursor in cursors]
+
+
+def _cursor(database: Any) -> _PreparedCursor:
+    if database.connection is None:
+        database.ensure_connection()
+    return _PreparedCursor(database.connection)
+
+
+def _send(database: Any, cursor: _PreparedCursor, sql: str, values: Sequence[Any]) -> None:
+    """Execute, behind Django's wrappers when somebody watches the queries."""
+    if database.queries_logged:
+        database.make_debug_cursor(cursor).execute(sql, values)
+    elif database.execute_wrappers:
+        database.make_cursor(cursor).execute(sql, values)
+    else:
+        with database.wrap_database_errors:
+            cursor.execute(sql, values)
+
+
+def columns(model: type[models.Model], alias: str) -> str:
+    """All columns of a table for a SELECT, in the order that `build` expects."""
+    return ", ".join(f'{alias}."{field.column}"' for field in model._meta.concrete_fields)
+
+
+def width(model: type[models.Model]) -> int:
+    """How many columns that are."""
+    return len(model._meta.concrete_fields)
+
+
+def build(model: type[_Row], values: Sequence[Any]) -> _Row:
+    """The row of a table from these columns; jsonb arrives as text."""
+    names, json_at = _shape(model)
+    row = list(values)
+    for place in json_at:
+        if row[place] is not None:
+            row[place] = json.loads(row[place])
+    return model.from_db("default", names, row)
+
+
+@cache
+def _shape(model: type[models.Model]) -> tuple[list[str], list[int]]:
+    fields = model._meta.concrete_fields
+    return (
+        [field.attname for field in fields],
+        [place for place, field in enumerate(fields) if isinstance(field, models.JSONField)],
+    )
