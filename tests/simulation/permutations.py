@@ -75,7 +75,6 @@ def _facts(world: World, scheduler: Scheduler) -> list[Callable[[], object]]:
                     "late answer",
                     lambda: finish_attempt(
                         engine=world.engine,
-                        operation_id=attempt.operation_id,
                         attempt_id=attempt.pk,
                         answer=answer,
                         actor=_AGENT,
