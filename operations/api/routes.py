@@ -263,9 +263,11 @@ def _conflicting(request: HttpRequest, error: ConflictingOperation) -> HttpRespo
     return problem(
         409,
         "conflicting_operation",
-        "The same order and reference has an unresolved refund with another amount, currency, "
-        "customer or payment, or a refund on another account that has not failed. Nothing was "
-        "sent. Wait for its end, or give another reference.",
+        "The same order and reference has a refund that this one could be the repetition of: an "
+        "unresolved one with another amount, currency, customer or payment; one made within a day "
+        "for another customer or payment; one on another account that has not failed; or one that "
+        "turned up after it was given up. Nothing was sent. Wait for its end, or give another "
+        "reference.",
         operation_id=str(error.operation.pk),
     )
 

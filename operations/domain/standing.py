@@ -23,6 +23,7 @@ class Related:
     """An operation that a request may have to do with. Amount in the Stripe unit, times in UTC.
 
     `payment_names` are the charge and the payment intent, two names of one payment.
+    `has_refund`: the provider showed a refund of it that neither failed nor was canceled.
     """
 
     tie: Tie
@@ -33,6 +34,8 @@ class Related:
     input_hash: str
     payment_names: tuple[str, str]
     amount: int
+    currency: str
+    has_refund: bool
     provider_object_id: str
     created_at: datetime
     settled_at: datetime | None
@@ -51,6 +54,8 @@ class Asked:
     livemode: bool
     input_hash: str
     payment: str
+    amount: int
+    currency: str
     has_token: bool
     repeated_since: datetime
 
@@ -81,8 +86,11 @@ def stands_for(related: Sequence[Related], asked: Asked) -> Stands | Reused | Co
     """The operation that a request stands for already; None when it asks for a new one.
 
     In this order: a tool call that was seen before; a token; an unresolved operation of the same
-    order and reference; without a token, a refund just like it that succeeded a short while ago,
-    because nothing tells a second wish from a caller who never saw the first answer.
+    order and reference; one that was closed as failed although its refund turned up, which people
+    have to look at first; without a token, a refund just like it that succeeded a short while ago,
+    because nothing tells a second wish from a caller who never saw the first answer. When only the
+    customer or the payment differ from that one, it is a conflict: a caller who adds or drops a
+    field on a retry must not be paid twice.
     """
     named = {row.tie: row for row in related if row.tie in (Tie.TOOL_CALL, Tie.TOKEN)}
     for tie in (Tie.TOOL_CALL, Tie.TOKEN):
@@ -99,18 +107,27 @@ def stands_for(related: Sequence[Related], asked: Asked) -> Stands | Reused | Co
         if row.status in UNRESOLVED:
             same = _is_same(row, asked)
             return Stands(row.operation_id) if same else Conflicts(row.operation_id)
-    if asked.has_token:
-        return None
+    contradicted = next((row for row in here if _is_contradicted(row)), None)
+    if contradicted is not None:
+        return Conflicts(contradicted.operation_id)
+    return None if asked.has_token else _repeated(here, asked)
+
+
+def _repeated(here: Sequence[Related], asked: Asked) -> Stands | Conflicts | None:
+    """What a request without a token repeats, out of what succeeded a short while ago."""
     recent = [
         row
         for row in here
         if row.status is Status.SUCCEEDED
         and row.settled_at is not None
         and row.settled_at >= asked.repeated_since
-        and _is_same(row, asked)
+        and (row.amount, row.currency) == (asked.amount, asked.currency)
     ]
-    newest = max(recent, key=lambda row: row.created_at, default=None)
-    return Stands(newest.operation_id) if newest else None
+    same = [row for row in recent if _is_same(row, asked)]
+    newest = max(same or recent, key=lambda row: row.created_at, default=None)
+    if newest is None:
+        return None
+    return Stands(newest.operation_id) if same else Conflicts(newest.operation_id)
 
 
 def held_elsewhere(related: Iterable[Related], asked: Asked) -> UUID | None:
@@ -120,7 +137,7 @@ def held_elsewhere(related: Iterable[Related], asked: Asked) -> UUID | None:
     """
     for row in _of_order(related):
         elsewhere = row.account_id != asked.account_id and row.livemode == asked.livemode
-        if elsewhere and row.status is not Status.FAILED:
+        if elsewhere and (row.status is not Status.FAILED or _is_contradicted(row)):
             return row.operation_id
     return None
 
@@ -143,6 +160,11 @@ def of_payment(related: Iterable[Related]) -> list[Related]:
 
 def _of_order(related: Iterable[Related]) -> list[Related]:
     return [row for row in related if row.tie is Tie.ORDER]
+
+
+def _is_contradicted(row: Related) -> bool:
+    """Failed for us, and yet the provider has its refund."""
+    return row.status is Status.FAILED and row.has_refund
 
 
 def _is_same(row: Related, asked: Asked) -> bool:

@@ -1,5 +1,6 @@
 """What a request may have to do with, in one statement."""
 
+from typing import Any
 from uuid import UUID
 
 from operations.domain.identity import KIND_REFUND, RefundInput
@@ -32,8 +33,10 @@ SELECT {columns(Account, "account")}, related.*
 FROM account
 LEFT JOIN (
     SELECT found.tie, o.id, o.account_id, a.livemode, o.status, o.input_hash, p.charge,
-           p.payment_intent, o.amount, o.provider_object_id, o.created_at, o.settled_at,
-           o.lease_expires_at
+           p.payment_intent, o.amount, o.currency,
+           EXISTS (SELECT FROM operations_providerrefund AS r
+                   WHERE r.operation_id = o.id AND r.status NOT IN ('failed', 'canceled')),
+           o.provider_object_id, o.created_at, o.settled_at, o.lease_expires_at
     FROM found
     JOIN operations_operation AS o ON o.id = found.operation_id
     JOIN operations_payment AS p ON p.id = o.payment_id
@@ -82,18 +85,9 @@ def related_to(
     )
 
 
-def _related(
-    tie: str,
-    operation_id: UUID,
-    account_id: int,
-    livemode: bool,
-    status: str,
-    input_hash: str,
-    charge: str,
-    payment_intent: str,
-    *rest: object,
-) -> Related:
-    amount, provider_object_id, created_at, settled_at, lease_expires_at = rest
+def _related(tie: str, operation_id: UUID, account_id: int, *rest: Any) -> Related:
+    livemode, status, input_hash, charge, payment_intent, amount, currency, has_refund, *last = rest
+    provider_object_id, created_at, settled_at, lease_expires_at = last
     return Related(
         tie=Tie(tie),
         operation_id=operation_id,
@@ -102,9 +96,11 @@ def _related(
         status=Status(status),
         input_hash=input_hash,
         payment_names=(charge, payment_intent),
-        amount=amount,  # type: ignore[arg-type]
-        provider_object_id=provider_object_id,  # type: ignore[arg-type]
-        created_at=created_at,  # type: ignore[arg-type]
-        settled_at=settled_at,  # type: ignore[arg-type]
-        lease_expires_at=lease_expires_at,  # type: ignore[arg-type]
+        amount=amount,
+        currency=currency,
+        has_refund=has_refund,
+        provider_object_id=provider_object_id,
+        created_at=created_at,
+        settled_at=settled_at,
+        lease_expires_at=lease_expires_at,
     )

@@ -97,6 +97,8 @@ def identify(
         livemode=account.livemode,
         input_hash=digest(account, wish),
         payment=wish.payment,
+        amount=wish.amount,
+        currency=wish.currency,
         has_token=bool(asker.token),
         repeated_since=engine.clock() - timedelta(seconds=engine.repeat_window_s),
     )

@@ -65,7 +65,9 @@ def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operat
     sent, InputRefused, PaymentUnreadable, ExposureReached.
     """
     call = CallBudget.start(engine.budget, engine.clock())
-    opened = _again_on_conflict(lambda: _join_or_open(engine=engine, wish=wish, asker=asker))
+    opened = _again_on_conflict(
+        lambda: _join_or_open(engine=engine, wish=wish, asker=asker, call=call)
+    )
     if isinstance(opened, Attempt):
         return continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
     if opened.status != Status.OPEN:
@@ -123,7 +125,9 @@ def _as_it_stands(operation_id: UUID) -> Operation:
     return Operation.objects.select_related("payment", "account").get(pk=operation_id)
 
 
-def _join_or_open(*, engine: Engine, wish: RefundInput, asker: Asker) -> Attempt | Operation:
+def _join_or_open(
+    *, engine: Engine, wish: RefundInput, asker: Asker, call: CallBudget
+) -> Attempt | Operation:
     """The operation that the request stands for, or a new one: its first attempt if it may be sent.
 
     It is asked twice what the request stands for: before the payment is read at the provider, and
@@ -146,7 +150,7 @@ def _join_or_open(*, engine: Engine, wish: RefundInput, asker: Asker) -> Attempt
             engine=engine, payment=payment, prepared=prepared, request=request
         )
         now = engine.clock()
-        if may_send_at_once(operation, of_payment(request.related), now):
+        if now < call.ends_at and may_send_at_once(operation, of_payment(request.related), now):
             return start_attempt(engine, operation, holder=new_holder(), now=now)
         leave_to_the_sweep(engine, operation, now)
         return operation

@@ -6,68 +6,45 @@ the unfinished attempt say that a send is in flight; both outlive a crash.
 
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from os import getpid
-from typing import assert_never
 from uuid import UUID, uuid4
 
-from operations.domain.answers import Answer, AnswerKind, RefundFacts
+from operations.domain.answers import Answer, AnswerKind
 from operations.domain.audit import Actor
 from operations.domain.budgets import CallBudget
-from operations.domain.classify import Classification, Doubt, Outcome, classify
+from operations.domain.classify import Classification, classify
 from operations.domain.identity import uuid7
 from operations.domain.key_window import window_closes_at
 from operations.domain.next_step import (
-    AttemptState,
-    HandOver,
-    Hold,
-    MarkUnknown,
-    NextStep,
     Send,
-    Settle,
-    decide,
     in_doubt,
 )
 from operations.domain.standing import Related
-from operations.domain.statuses import Attention, Fact, Status, UnknownReason
-from operations.models import Attempt, Evidence, EvidenceSource, Operation, Payment, collecting
+from operations.domain.statuses import Status
+from operations.models import Attempt, Operation, Payment, collecting
 from operations.services.actors import SWEEP
+from operations.services.answers import learned_from, save_answer
+from operations.services.deciding import (
+    attempt_state,
+    carry_out,
+    decide_next,
+    finished_attempts,
+    postpone,
+    release,
+)
 from operations.services.engine import Engine
 from operations.services.settling import (
     Learned,
     lock,
     raise_attention,
-    take_fact,
     take_refund,
     write_evidence,
 )
 
 #: How long to wait before looking again whether another send of the payment is over, in seconds.
 _PAYMENT_PAUSE_S = 0.2
-#: How long a paused operation is left alone before it is looked at again, in seconds.
-_HOLD_S = 60
-
-
-#: The fields of an attempt that are written when it is over.
-_ANSWER = (
-    "outcome",
-    "doubt",
-    "attention",
-    "answer_kind",
-    "finished_at",
-    "duration_ms",
-    "http_status",
-    "provider_request_id",
-    "replayed",
-    "should_retry",
-    "retry_after_s",
-    "error_type",
-    "error_code",
-    "message",
-    "body",
-    "refund",
-)
 
 
 class InProgress(Exception):
@@ -144,13 +121,13 @@ def begin_attempt(
                 return None  # A lease ran out just now: that attempt is finished first.
             step = decide_next(engine, operation, now)
             if not isinstance(step, Send):
-                _carry_out(engine, operation, step, learned=None, now=now)
+                carry_out(engine, operation, step, learned=None, now=now)
                 return None
             at = max(step.at, operation.next_send_at or step.at)
             if payment_is_busy:
                 at = max(at, now + timedelta(seconds=_PAYMENT_PAUSE_S * (0.5 + engine.jitter())))
             if not call.allows(at, engine.budget):
-                _postpone(engine, operation, at, now)
+                postpone(engine, operation, at, now)
                 return None
             if at <= now:
                 return start_attempt(engine, operation, holder=holder, now=now)
@@ -277,18 +254,18 @@ def finish_attempt(
     operation = lock(operation_id)
     attempt = next(row for row in operation.attempts.all() if row.pk == attempt_id)
     now = engine.clock()
-    earlier = _finished(operation)
+    earlier = finished_attempts(operation)
     reading = classify(
         answer,
         terms=operation.terms(),
         earlier_in_doubt=in_doubt([attempt_state(row) for row in earlier]),
         contract=engine.provider(operation.account).contract,
     )
-    learned = _learned(attempt, answer, reading, actor, now)
+    learned = learned_from(attempt, answer, reading, actor, now)
     if attempt.outcome:
         _keep_late_answer(operation, reading, learned, now)
         return Finished(operation)
-    _save_answer(attempt, answer, reading, now)
+    save_answer(attempt, answer, reading, now)
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.attention:
         raise_attention(operation, reading.attention, learned=learned, now=now, evidence=evidence)
@@ -296,7 +273,7 @@ def finish_attempt(
         # A webhook or a look-up was faster: the answer is evidence beside it.
         if reading.refund is not None:
             take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
-        _release(operation, now)
+        release(operation, now)
         return Finished(operation)
     step = decide_next(engine, operation, now)
     if isinstance(step, Send) and call is not None and call.allows(step.at, engine.budget):
@@ -306,8 +283,8 @@ def finish_attempt(
             lease_expires_at=step.at + timedelta(seconds=engine.lease_s),
         )
         return Finished(operation, step.at)
-    _release(operation, now)
-    _carry_out(engine, operation, step, learned=(learned, evidence), now=now)
+    release(operation, now)
+    carry_out(engine, operation, step, learned=(learned, evidence), now=now)
     return Finished(operation)
 
 
@@ -336,43 +313,10 @@ def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool
             call=None,
         )
         return True
-    _release(operation, now)
+    release(operation, now)
     if operation.status == Status.OPEN:
-        _carry_out(engine, operation, decide_next(engine, operation, now), learned=None, now=now)
+        carry_out(engine, operation, decide_next(engine, operation, now), learned=None, now=now)
     return True
-
-
-def decide_next(engine: Engine, operation: Operation, now: datetime) -> NextStep:
-    """The rule's decision for an open operation with no send in flight."""
-    states = [attempt_state(row) for row in _finished(operation)]
-    return decide(
-        created_at=operation.created_at,
-        attempts=states,
-        contract=engine.provider(operation.account).contract,
-        budget=engine.budget,
-        policy=engine.key_window,
-        configuration_blocked=Attention.CONFIGURATION in operation.attention,
-        paused=operation.account.paused_at is not None,
-        now=now,
-        jitter=engine.jitter(),
-        promised_until=operation.key_window_closes_at,
-    )
-
-
-def attempt_state(attempt: Attempt) -> AttemptState:
-    """A finished attempt as the rules see it."""
-    return AttemptState(
-        started_at=attempt.started_at,
-        finished_at=attempt.finished_at or attempt.started_at,
-        reading=Classification(
-            outcome=Outcome(attempt.outcome),
-            doubt=Doubt(attempt.doubt),
-            refund=RefundFacts(**attempt.refund) if attempt.refund else None,
-            attention=Attention(attempt.attention) if attempt.attention else None,
-        ),
-        retry_after_s=attempt.retry_after_s,
-        should_retry=attempt.should_retry,
-    )
 
 
 def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | Operation:
@@ -385,108 +329,15 @@ def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | Operation:
         step = decide_next(engine, operation, now) if operation.status == Status.OPEN else None
         if isinstance(step, Send) and operation.is_leased(now):
             return start_attempt(engine, operation, holder=previous.fence, now=now)
-        _release(operation, now)
+        release(operation, now)
         if step is not None:
-            _carry_out(engine, operation, step, learned=None, now=now)
+            carry_out(engine, operation, step, learned=None, now=now)
         return operation
-
-
-def _carry_out(
-    engine: Engine,
-    operation: Operation,
-    step: NextStep,
-    *,
-    learned: tuple[Learned, Evidence] | None,
-    now: datetime,
-) -> None:
-    """Write down what the rule decided. `learned` is what it rests on, when that is an answer."""
-    match step:
-        case Send(at):
-            _postpone(engine, operation, at, now)
-        case Hold():
-            operation.change(now=now, next_check_at=now + timedelta(seconds=_HOLD_S))
-        case HandOver():
-            operation.change(now=now, next_check_at=operation.key_window_closes_at)
-        case Settle(fact, refund):
-            note, evidence = learned or _rule_spoke(operation, "An earlier answer decides it.", now)
-            if refund is not None:
-                take_refund(operation, refund, learned=note, now=now, evidence=evidence)
-                if operation.status == Status.OPEN:
-                    # The refund belongs to another operation: a person has to look at both.
-                    step = MarkUnknown(UnknownReason.UNREADABLE_ANSWER)
-                    _carry_out(engine, operation, step, learned=(note, evidence), now=now)
-                _plan_check(engine, operation, now)
-            else:
-                last = _finished(operation)[-1]
-                take_fact(
-                    operation,
-                    fact,
-                    learned=note,
-                    now=now,
-                    evidence=evidence,
-                    failure_code=last.error_code or last.error_type,
-                    failure_message=last.message,
-                    next_check_at=None,
-                )
-        case MarkUnknown(reason):
-            note, evidence = learned or _rule_spoke(
-                operation, f"Nothing more is sent: {reason}.", now
-            )
-            take_fact(
-                operation,
-                Fact.LEFT_UNDECIDED,
-                learned=note,
-                now=now,
-                evidence=evidence,
-                unknown_reason=reason,
-                next_send_at=None,
-            )
-            _plan_check(engine, operation, now)
-        case _:
-            assert_never(step)
-
-
-def _rule_spoke(operation: Operation, text: str, now: datetime) -> tuple[Learned, Evidence]:
-    """Evidence for a decision that rests on the clock or a budget, not on a new answer."""
-    learned = Learned(
-        source=EvidenceSource.ANSWER,
-        summary=text,
-        actor=SWEEP,
-        observed_at=now,
-        facts={"attempts": operation.attempts_made},
-    )
-    return learned, write_evidence(operation, learned, now=now)
-
-
-def _postpone(engine: Engine, operation: Operation, at: datetime, now: datetime) -> None:
-    """Leave it open: a check looks first, on the schedule of look-ups, and then sends again."""
-    planned = operation.next_check_at
-    if planned is None or planned <= now:
-        pause = engine.next_lookup_after(operation.lookups_made) or timedelta(days=1)
-        planned = max(at, now + pause)
-    operation.change(now=now, next_send_at=at, next_check_at=planned)
-
-
-def _plan_check(engine: Engine, operation: Operation, now: datetime) -> None:
-    """Plan the first look-up of an operation that waits for its end."""
-    if operation.status not in (Status.UNKNOWN, Status.PROCESSING):
-        return
-    pause = engine.next_lookup_after(operation.lookups_made)
-    operation.change(now=now, next_check_at=now + pause if pause else None)
-
-
-def _release(operation: Operation, now: datetime) -> None:
-    operation.change(now=now, lease_owner="", lease_expires_at=None)
 
 
 def _lease_left_s(operation: Operation, now: datetime) -> float:
     left = (operation.lease_expires_at - now).total_seconds() if operation.lease_expires_at else 1
     return max(1.0, min(left, 5.0))
-
-
-def _finished(operation: Operation) -> Sequence[Attempt]:
-    """Its finished attempts, oldest first, as they were read with its lock."""
-    return [attempt for attempt in operation.attempts.all() if attempt.outcome]
 
 
 def _keep_late_answer(
@@ -495,69 +346,3 @@ def _keep_late_answer(
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.refund is not None:
         take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
-
-
-def _save_answer(attempt: Attempt, answer: Answer, reading: Classification, now: datetime) -> None:
-    """The one write that an attempt gets after it was sent."""
-    attempt.outcome = reading.outcome
-    attempt.doubt = reading.doubt
-    attempt.attention = reading.attention or ""
-    attempt.answer_kind = answer.kind
-    attempt.finished_at = now
-    attempt.duration_ms = answer.duration_ms
-    attempt.http_status = answer.http_status
-    attempt.provider_request_id = answer.request_id
-    attempt.replayed = answer.replayed
-    attempt.should_retry = answer.should_retry
-    attempt.retry_after_s = answer.retry_after_s
-    attempt.error_type = answer.error_type[:100]
-    attempt.error_code = answer.error_code[:100]
-    attempt.message = answer.message[:500]
-    attempt.body = answer.body
-    attempt.refund = asdict(reading.refund) if reading.refund else None
-    collecting.update(attempt, _ANSWER)
-
-
-def _learned(
-    attempt: Attempt,
-    answer: Answer,
-    reading: Classification,
-    actor: Actor,
-    now: datetime,
-) -> Learned:
-    return Learned(
-        source=EvidenceSource.ANSWER,
-        summary=answer_in_words(answer, reading),
-        actor=actor,
-        observed_at=now,
-        attempt=attempt,
-        facts={
-            "attempt": attempt.number,
-            "outcome": reading.outcome,
-            "doubt": reading.doubt,
-            "http_status": answer.http_status,
-            "replayed": answer.replayed,
-            "request_id": answer.request_id,
-            "body": answer.body,
-        },
-    )
-
-
-def answer_in_words(answer: Answer, reading: Classification) -> str:
-    """One sentence on what came back, without a word on what it means for the money."""
-    match answer.kind:
-        case AnswerKind.NOT_SENT:
-            return "No connection to the provider was made; nothing was sent."
-        case AnswerKind.CONNECTION_LOST:
-            return f"The connection ended before an answer came. {answer.message}".strip()
-        case AnswerKind.INTERRUPTED:
-            return answer.message
-        case AnswerKind.UNREADABLE:
-            return f"An answer came (HTTP {answer.http_status}) that cannot be read as a refund."
-        case AnswerKind.RESPONSE:
-            pass
-    if reading.refund is not None:
-        return f"The provider answered with refund {reading.refund.id}: {reading.refund.status}."
-    said = answer.message or answer.error_code or answer.error_type or "no message"
-    replay = ", a repetition of its first answer" if answer.replayed else ""
-    return f"The provider answered HTTP {answer.http_status}{replay}: {said}"

@@ -11,11 +11,11 @@ from operations.domain.next_step import in_doubt
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import Operation, WebhookEvent
 from operations.services.actors import LOOKUP_JOB, SWEEP
+from operations.services.deciding import attempt_state
 from operations.services.engine import Engine
 from operations.services.looking_up import look_up
 from operations.services.sending import (
     InProgress,
-    attempt_state,
     give_up_attempt,
     send_until_decided,
 )

@@ -13,7 +13,7 @@ from operations.domain.answers import Answer, AnswerKind
 from operations.domain.standing import Related, of_payment
 from operations.domain.statuses import Status
 from operations.models import Attempt, Operation, collecting
-from operations.services import opening, requesting, sending, sweeping
+from operations.services import deciding, opening, requesting, sending, sweeping
 from operations.services.engine import Engine
 from operations.services.guarding import GuardedProvider
 from tests.simulation import callers, jobs
@@ -154,7 +154,7 @@ def budget_not_counted() -> Iterator[None]:
         )
         return next_step.decide(budget=endless, **about)
 
-    with patch.object(sending, "decide", decide):
+    with patch.object(deciding, "decide", decide):
         yield
 
 
