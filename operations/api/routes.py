@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
 from django.http.response import HttpResponseBase
 from ninja import Header, NinjaAPI, Status
 from ninja.decorators import decorate_view
@@ -340,6 +341,16 @@ def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
             errors=[{"field": "body", "message": "is not JSON"}],
         )
     return problem(error.status_code, "refused", str(error))
+
+
+@api.exception_handler(UnreadablePostError)
+def _body_incomplete(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
+    return problem(
+        400,
+        "body_incomplete",
+        "The body ended early or came too slowly. Nothing was recorded or sent.",
+        errors=[{"field": "body", "message": "ended early"}],
+    )
 
 
 @api.exception_handler(OperationalError)

@@ -25,6 +25,23 @@ def _plain(text: str) -> str:
     return text
 
 
+def _name(text: str) -> str:
+    """A name that tells two wishes apart, in one spelling: models add blanks that mean nothing.
+
+    Characters that cannot be seen are refused, so that two names that look alike are alike.
+    """
+    if any(unicodedata.category(character) == "Cf" for character in text):
+        raise ValueError("must not contain characters that cannot be seen")
+    return unicodedata.normalize("NFC", _plain(text)).strip()
+
+
+def _required_name(text: str) -> str:
+    name = _name(text)
+    if not name:
+        raise ValueError("must not be empty")
+    return name
+
+
 def _currency(text: str) -> str:
     code = text.lower()
     if code not in CURRENCIES:
@@ -34,7 +51,10 @@ def _currency(text: str) -> str:
 
 Text = Annotated[StrictStr, AfterValidator(_plain), Field(max_length=255)]
 ShortText = Annotated[StrictStr, AfterValidator(_plain), Field(max_length=240)]
-RequiredText = Annotated[StrictStr, AfterValidator(_plain), Field(min_length=1, max_length=255)]
+Name = Annotated[StrictStr, AfterValidator(_name), Field(max_length=255)]
+RequiredName = Annotated[
+    StrictStr, AfterValidator(_required_name), Field(min_length=1, max_length=255)
+]
 
 Currency = Annotated[
     StrictStr,
@@ -61,15 +81,15 @@ class RefundRequest(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    order_id: RequiredText
+    order_id: RequiredName
     amount: StrictInt = Field(gt=0, description="In the currency's Stripe unit.")
     currency: Currency
     payment: PaymentId
-    reference: Text = Field(
+    reference: Name = Field(
         "",
         description=("A return or line id. Two equal refunds of one order are told apart by it."),
     )
-    customer_account: Text = ""
+    customer_account: Name = ""
     client_request_token: Text = Field(
         "", description="Your own name for this wish; or the header Idempotency-Key."
     )
@@ -108,7 +128,7 @@ class GroupPart(Schema):
 
     payment: PaymentId
     amount: StrictInt = Field(gt=0, description="In the currency's Stripe unit.")
-    reference: Text = Field("", description="Empty: told apart by its payment.")
+    reference: Name = Field("", description="Empty: told apart by its payment.")
 
 
 class GroupRequest(Schema):
@@ -116,10 +136,10 @@ class GroupRequest(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    order_id: RequiredText
+    order_id: RequiredName
     currency: Currency
     refunds: list[GroupPart] = Field(min_length=1, max_length=20)
-    customer_account: Text = ""
+    customer_account: Name = ""
     client_request_token: ShortText = ""
     tool_call_id: ShortText = ""
     agent_run_id: Text = ""

@@ -55,9 +55,12 @@ def payment_facts(*, charge: Mapping[str, Any], intent: Mapping[str, Any] | None
     source: Mapping[str, Any] = charge or intent or {}
     captured = charge.get("amount_captured")
     if not is_amount(captured):
-        captured = charge.get("amount") if charge.get("captured") is True else None
+        # Only a charge that says it was not captured has nothing to give back.
+        captured = None if charge.get("captured") is False else charge.get("amount")
     if not is_amount(captured) and intent is not None:
         captured = intent.get("amount_received")
+        if not is_amount(captured) and intent.get("status") == "succeeded":
+            captured = intent.get("amount")
     return PaymentFacts(
         charge=object_id(charge) or object_id(intent),
         payment_intent=object_id(charge.get("payment_intent")) or object_id(intent),

@@ -97,7 +97,7 @@ class Callers:
         rng = self.world.rng
         if self.asked and rng.random() < 0.6:
             before = rng.choice(self.asked)
-            kind = rng.choice(("resumed", "again", "again", "amount", "payment", "token"))
+            kind = rng.choice(("resumed", "resumed", "again", "again", "amount", "payment", "token"))
             wish, token, call = before.wish, before.token, f"c{len(self.asked)}"
             match kind:
                 case "resumed":

@@ -314,3 +314,18 @@ def nothing_sent_after_a_saved_error(rest: Rest) -> Iterator[str]:
         for earlier, later in pairwise(history.attempts):
             if earlier.http_status == 500:
                 yield f"{history.name} was sent again as attempt {later.number} after a 500"
+
+
+@check
+def no_send_outlives_its_lease(rest: Rest) -> Iterator[str]:
+    """Whoever was held up between writing an attempt down and sending it does not send it."""
+    if rest.world.weather.clock_wrong:
+        return
+    attempts = defaultdict(list)
+    for history in rest.histories:
+        for attempt in history.attempts:
+            attempts[attempt.idempotency_key].append(attempt.started_at.timestamp())
+    for flight in rest.world.provider.flights:
+        begun = [at for at in attempts[flight.key] if at <= flight.began + 0.001]
+        if begun and flight.began - max(begun) >= rest.world.engine.lease_s:
+            yield f"{flight.key} left {flight.began - max(begun):.0f} s after its attempt"

@@ -106,14 +106,23 @@ TROUBLE = (
 
 
 #: What a resend meets more often than a first send: it must not be taken to speak of that one.
-ON_RESEND = tuple(fate for fate in TROUBLE if fate.name in ("invalid", "rate_limit"))
+ON_RESEND = ("invalid", "rate_limit")
 
 
-def draw_fate(rng: Random, trouble: float, *, resend: bool) -> Fate:
-    """The fate of the next send; `trouble` is the share that goes wrong."""
-    if rng.random() >= trouble:
+def draw_troubles(rng: Random) -> tuple[Fate, ...]:
+    """The troubles that one world has: a few kinds, or all of them."""
+    return tuple(rng.sample(TROUBLE, rng.choice((3, 8, len(TROUBLE)))))
+
+
+def draw_fate(
+    rng: Random, troubles: tuple[Fate, ...], share: float, *, resend: bool
+) -> Fate:
+    """The fate of the next send; `share` is how many go wrong."""
+    if rng.random() >= share:
         return rng.choice(SMOOTH)
-    fate = rng.choice(ON_RESEND if resend and rng.random() < 0.4 else TROUBLE)
+    if resend and rng.random() < 0.5:
+        troubles = tuple(fate for fate in troubles if fate.name in ON_RESEND) or troubles
+    fate = rng.choice(troubles)
     if fate.takes_s == 0.0 and rng.random() < 0.2:
         return replace(fate, takes_s=3.0)
     return fate

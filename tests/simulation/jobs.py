@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from operations.services.actors import LOOKUP_JOB
-from operations.services.ingesting import receive_event
+from operations.services.ingesting import EventRefused, receive_event
 from operations.services.looking_up import look_up
 from operations.services.matching import handle_next_event
 from operations.services.sweeping import check, claim_due_checks, give_up_lost_sends
@@ -60,6 +60,8 @@ class Jobs:
             lambda: receive_event(
                 engine=self.engine, raw=letter.raw, signature=signed, endpoint_account=""
             ),
+            # Whoever was held up for too long refuses a signature that was good when it came.
+            expected=(EventRefused,),
         )
         if not isinstance(result, bool):
             return False

@@ -44,7 +44,7 @@ class People:
         operation = self.world.rng.choice(rows)
         if self.world.rng.random() < 0.3:
             self.world.clock.advance(self.world.rng.choice((5.0, 90.0, 1_500.0)))
-            self.world.others()
+            self.world.others(self.world.act)
         choices: list[Callable[[Operation], None]] = [self._look_and_close, self._close_as_seen]
         if operation.attention:
             choices += [self._clear, self._clear]
@@ -111,7 +111,7 @@ class People:
             note="Seen in the dashboard.",
             revision=revision,
         )
-        self.world.run(
+        proposed = self.world.run(
             f"close {operation.pk} {outcome} {reference}",
             lambda: close(
                 engine=self.world.engine,
@@ -121,6 +121,8 @@ class People:
             ),
             expected=_REFUSED,
         )
+        if isinstance(proposed, Proposal) and self.world.rng.random() < 0.5:
+            self._second_person(Operation.objects.get(pk=operation.pk))
 
     def _second_person(self, operation: Operation) -> None:
         proposal = (

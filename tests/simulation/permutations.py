@@ -24,7 +24,7 @@ def compare_orders(seed: int, orders: int = 2) -> None:
     """Raise SimulationFailed when two orders of the same facts end differently."""
     ends = {}
     for order in range(orders):
-        world = World(seed)
+        world = World(seed, late_refunds=1.0)
         try:
             ends[order] = _end(world, Random(seed * 1_000 + order))
         except SimulationFailed as failure:

@@ -122,7 +122,7 @@ class SimulatedProvider:
         if fate.name == "not_sent":
             self.around.travel(3.0)
             return NOT_SENT
-        self.around.travel(fate.way_there_s)
+        self.around.clock.advance(fate.way_there_s)
         if fate.name == "lost_on_the_way":
             self.around.travel(READ_TIMEOUT_S)
             return CONNECTION_LOST

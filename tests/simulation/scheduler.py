@@ -22,7 +22,7 @@ class Scheduler:
         self.jobs = Jobs(world)
         self.callers = Callers(world)
         self.people = People(world, self.jobs)
-        world.act = self.step
+        world.act, world.beat = self.step, self.jobs.sweep
         world.provider.add_charge("ch_1", world.weather.captured)
 
     def run(self) -> None:
@@ -34,17 +34,18 @@ class Scheduler:
             self.drain()
 
     def step(self) -> None:
-        """The next thing that happens."""
+        """The next thing that happens; while a process waits, rather news than anything else."""
+        waits = bool(self.world.processes)
         choices: list[tuple[int, Callable[[], None]]] = [
-            (8, self.callers.ask),
-            (8, self._deliver),
+            (7, self.callers.ask),
+            (12 if waits else 6, self._deliver),
             (2, self._handle),
             (5, self.jobs.sweep),
             (5, self.jobs.work),
             (5, self._time_passes),
             (5, self.people.decide),
             (1, self.people.pause_or_resume),
-            (2, self._look_up),
+            (0 if waits else 4, self._look_up),
             (self.world.weather.outside_refunds, self._outside_refund),
         ]
         weights = [weight for weight, _ in choices]
@@ -61,7 +62,8 @@ class Scheduler:
             self._deliver_all()
             while world.broker:
                 self.jobs.work()
-            now, times = world.clock.now, self._due()
+            # Rows hold microseconds; true time has more digits.
+            now, times = world.clock.now - 1e-5, self._due()
             for time, act in times:
                 if time <= now:
                     act()
@@ -91,8 +93,8 @@ class Scheduler:
         checks = [
             time.timestamp() - offset
             for status, check_at, leased_until in rows
-            for time in (check_at if status in UNRESOLVED else None, leased_until)
-            if time is not None
+            # While a send is in flight nothing else is done with its operation.
+            if (time := leased_until or (check_at if status in UNRESOLVED else None))
         ]
         events = WebhookEvent.objects.filter(handled_at__isnull=True)
         times: list[tuple[float, Callable[[], object]]] = [
@@ -132,7 +134,8 @@ class Scheduler:
             self.world.note("clock wrong by", self.world.clock.offset_s)
 
     def _look_up(self) -> None:
-        ids = list(Operation.objects.order_by("created_at", "id").values_list("pk", flat=True))
+        rows = Operation.objects.order_by("created_at", "id").values_list("status", "pk")
+        ids = [pk for status, pk in rows if status in UNRESOLVED or self.world.rng.random() < 0.3]
         if ids:
             self.jobs.look_up(self.world.rng.choice(ids))
 
@@ -142,9 +145,10 @@ class Scheduler:
         metadata = rng.choice(
             (
                 {},
+                {},
                 {"order": "A"},
                 {METADATA_OPERATION: "018f0000-0000-7000-8000-000000000000"},
             )
         )
         charge = self.world.provider.charges["ch_1"]
-        self.world.provider.refund(charge, rng.choice((1_000, 2_500, 4_000)), metadata)
+        self.world.provider.refund(charge, rng.choice((1_000, 2_500, 2_500, 4_000)), metadata)

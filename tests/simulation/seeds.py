@@ -7,7 +7,7 @@ from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import SimulationFailed, World
 
 #: Every so many seeds the same facts are also told in two orders.
-ORDERS_EACH = 5
+ORDERS_EACH = 10
 
 
 def run_seed(seed: int) -> World:
@@ -22,7 +22,7 @@ def run_seed(seed: int) -> World:
         judge(world)
     except SimulationFailed as failure:
         failure.add_note(
-            f"{world.told()}\n\nSeed {seed}, {world.weather}\n"
+            f"{world.told()}\n\nSeed {seed}\n"
             f"Again: .venv/bin/python -m tests.simulation --seed {seed}"
         )
         raise

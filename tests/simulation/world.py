@@ -8,13 +8,15 @@ run; they end before it goes on, so that one connection serves them all and ever
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from random import Random
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, TypeVar
 from unittest.mock import patch
 from uuid import UUID
 
 from operations.domain import identity
+from operations.domain.statuses import Status
 from operations.models import RateBucket
 from operations.services.engine import Engine, default_engine
 from tests.simulation import crashes
@@ -29,7 +31,10 @@ from tests.simulation.weather import Weather, draw_weather
 _DEEPEST = 6
 #: A crash is drawn among this many boundaries; a shorter process lives on.
 _BOUNDARIES = 70
-LOOKUP_SCHEDULE_S = (20, 600, 30_000)
+_BETWEEN_SEND_AND_SAVE = ("after the provider acted", "before the answer is read")
+#: How often something happens between two steps of a process that do not wait for anything.
+_IDLE = 0.08
+LOOKUP_SCHEDULE_S = (20, 30_000)
 
 Result = TypeVar("Result")
 
@@ -44,10 +49,11 @@ class SimulationFailed(AssertionError):
 
 @dataclass
 class Process:
-    """One run of a service; it dies when its countdown is over."""
+    """One run of a service; it dies when its countdown is over or at a place that it reaches."""
 
     name: str
     boundaries_left: int | None = None
+    dies_at: str = ""
     dead: bool = False
 
 
@@ -59,24 +65,30 @@ class Died:
 class SimulatedEngine(Engine):
     """The product's engine, with look-ups that end sooner so that a world ends sooner."""
 
-    def next_lookup_after(self, lookups_made: int):  # type: ignore[no-untyped-def]
+    def next_lookup_after(
+        self, lookups_made: int, status: Status = Status.UNKNOWN
+    ) -> timedelta | None:
         """The configured steps only."""
         if lookups_made < len(self.lookup_schedule_s):
-            return super().next_lookup_after(lookups_made)
+            return super().next_lookup_after(lookups_made, status)
         return None
 
 
 class World:
-    """Everything is drawn from `seed`. `act` is what others do when a process waits."""
+    """Everything is drawn from `seed`, but for the weather that is given.
 
-    def __init__(self, seed: int) -> None:
+    `act` is what others do when a process waits, `beat` the sweep that comes if it waits for long.
+    """
+
+    def __init__(self, seed: int, **weather: Any) -> None:
         self.seed = seed
         self.rng = Random(seed)
-        self.weather: Weather = draw_weather(self.rng)
+        self.weather: Weather = replace(draw_weather(self.rng), **weather)
         self.clock = Clock()
         self.mail = Mail()
         self.broker: list[UUID] = []
         self.act: Callable[[], None] = lambda: None
+        self.beat: Callable[[], None] = lambda: None
         self.calm = False
         self.dies_at = ""
         self.trace: list[tuple[float, int, tuple[object, ...]]] = []
@@ -126,7 +138,10 @@ class World:
         mortal: bool = True,
     ) -> Result | Exception | Died:
         """Run one process to its end, its refusal or its death."""
-        process = Process(name, self._draw_death() if mortal else None)
+        process = Process(name)
+        if mortal and not self.calm and self.rng.random() < self.weather.crashes:
+            process.boundaries_left = self.rng.randint(1, _BOUNDARIES)
+            process.dies_at = self.rng.choice(("", "", *_BETWEEN_SEND_AND_SAVE))
         self.note(name)
         self.processes.append(process)
         try:
@@ -135,6 +150,8 @@ class World:
             result = Died()
         except expected as error:
             result = error
+        except SimulationFailed:
+            raise
         except Exception as error:
             self.processes.pop()
             self.note(name, "raised", repr(error))
@@ -155,7 +172,7 @@ class World:
             return
         if process.boundaries_left is not None:
             process.boundaries_left -= 1
-        if process.boundaries_left == 0 or where == self.dies_at:
+        if process.boundaries_left == 0 or where in (self.dies_at, process.dies_at):
             process.dead = True
             self.note("crash", where)
             raise Crash(where)
@@ -164,29 +181,36 @@ class World:
         """Let time pass; others may act meanwhile. No transaction may be open."""
         if seconds <= 0:
             return
-        for _ in range(3 if seconds > self.engine.lease_s else 1):
-            if self._others_come():
-                share = self.rng.choice((0.1, 0.5, 0.9))
-                self.clock.advance(seconds * share)
-                self.others()
-                seconds -= seconds * share
+        if self._others_come():
+            share = self.rng.choice((0.1, 0.5, 0.9))
+            self.clock.advance(seconds * share)
+            self.others(self.act)
+            seconds -= seconds * share
+        outlives = seconds > self.engine.lease_s
         self.clock.advance(seconds)
+        if outlives and self._others_come():
+            self.others(self.beat)
 
     def _sleep(self, seconds: float) -> None:
         self.reached("before a pause")
         self.travel(seconds)
         self.reached("after a pause")
 
-    def _idle(self) -> None:
-        if self.processes and not self.processes[-1].dead and self.rng.random() < 0.08:
-            if self._others_come():
-                self.others()
+    def _read_clock(self) -> datetime:
+        """The time as the product sees it; a process may have been frozen just before."""
+        self._idle(0.25)
+        return self.clock.as_seen()
 
-    def others(self) -> None:
+    def _idle(self, share: float = _IDLE) -> None:
+        waits = bool(self.processes) and not self.processes[-1].dead
+        if waits and self.rng.random() < share and self._others_come():
+            self.others(self.act)
+
+    def others(self, act: Callable[[], None]) -> None:
         """Something else happens now. What it reads is no step of the process that waits."""
         self.processes.append(Process("others"))
         try:
-            self.act()
+            act()
         finally:
             self.processes.pop()
 
@@ -201,13 +225,8 @@ class World:
     # --- What is drawn --------------------------------------------------------------------------
 
     def _draw_fate(self, resend: bool) -> Fate:
-        trouble = 0.0 if self.calm else self.weather.send_trouble
-        return draw_fate(self.rng, trouble, resend=resend)
-
-    def _draw_death(self) -> int | None:
-        if self.calm or self.rng.random() >= self.weather.crashes:
-            return None
-        return self.rng.randint(1, _BOUNDARIES)
+        share = 0.0 if self.calm else self.weather.send_trouble
+        return draw_fate(self.rng, self.weather.troubles, share, resend=resend)
 
     def _announce(self, kind: str, made: Made, key: str) -> None:
         charge = self.provider.charges[made.refund.charge]
@@ -226,9 +245,10 @@ class World:
         engine = SimulatedEngine(**values)
         return replace(
             engine,
-            clock=self.clock.as_seen,
+            clock=self._read_clock,
             sleep=self._sleep,
             jitter=self.rng.random,
+            budget=replace(product.budget, attempts_per_operation=3),
             lookup_schedule_s=LOOKUP_SCHEDULE_S,
             environment="simulated",
             livemode=False,

@@ -14,6 +14,7 @@ from operations.domain.standing import Related, of_payment
 from operations.domain.statuses import Status
 from operations.models import Attempt, Operation, collecting
 from operations.services import opening, requesting, sending, sweeping
+from operations.services.engine import Engine
 from operations.services.guarding import GuardedProvider
 from tests.simulation import callers, jobs
 from tests.simulation.faults.planting import planted
@@ -113,6 +114,18 @@ def sends_of_one_payment_side_by_side() -> Iterator[None]:
         patch.object(requesting, "may_send_at_once", lambda *about: True),
         patch.object(sending, "_lock_payment_of", lambda *about: False),
     ):
+        yield
+
+
+@planted
+def sends_after_a_long_sleep() -> Iterator[None]:
+    """A process that was frozen after it wrote its attempt down sends when it wakes up."""
+
+    def never(engine: Engine, attempt: Attempt) -> bool:
+        engine.clock()
+        return False
+
+    with patch.object(sending, "_woke_too_late", never):
         yield
 
 
