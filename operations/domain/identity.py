@@ -3,9 +3,10 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 KIND_REFUND = "refund"
@@ -77,6 +78,18 @@ def _uuid(value: int, *, version: int) -> UUID:
 def idempotency_key(operation_id: UUID) -> str:
     """The key of an operation: made from its id alone, so that it can never be made twice."""
     return f"recon-{operation_id}"
+
+
+def in_one_order(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The same body with its names sorted, at every depth.
+
+    The database keeps no order of names, and a provider may compare a repeated body letter by
+    letter: every send of an operation has to look like its first.
+    """
+    return {
+        name: in_one_order(value) if isinstance(value, Mapping) else value
+        for name, value in sorted(parameters.items())
+    }
 
 
 def metadata(operation_id: UUID, environment: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from operations.domain.answers import Answer, AnswerKind
 from operations.domain.audit import Actor
 from operations.domain.budgets import CallBudget
 from operations.domain.classify import Classification, classify
-from operations.domain.identity import uuid7
+from operations.domain.identity import in_one_order, uuid7
 from operations.domain.key_window import window_closes_at
 from operations.domain.next_step import (
     Send,
@@ -223,7 +223,7 @@ def _send(engine: Engine, attempt: Attempt) -> Answer:
         )
     account = attempt.operation.account
     return engine.provider(account).create_refund(
-        parameters=attempt.parameters,
+        parameters=in_one_order(attempt.parameters),
         idempotency_key=attempt.idempotency_key,
         account=account.provider_account,
     )
