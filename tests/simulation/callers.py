@@ -1,6 +1,6 @@
 """Callers: agents that ask for a refund, ask again, and change their mind."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from operations.api.answers import answer
 from operations.domain.audit import Actor, ActorKind
@@ -12,11 +12,14 @@ from operations.services.requesting import (
     InputRefused,
     PaymentUnreadable,
     ReusedWithOtherInput,
+    request_group,
     request_refund,
 )
 from operations.services.sending import InProgress
 from tests.simulation.world import SimulationFailed, World
 
+#: How somebody asks again; the first two are the most usual.
+_AGAIN = ("resumed", "again", "resumed", "again", "amount", "payment", "token")
 _AGENT = Actor(kind=ActorKind.API_KEY, id="1", name="Agent")
 REFUSALS = (InProgress, ConflictingOperation, ReusedWithOtherInput, InputRefused, PaymentUnreadable)
 
@@ -37,7 +40,6 @@ class Callers:
     world: World
     asked: list[Ask] = field(default_factory=list)
     answered: dict[tuple[str, str], str] = field(default_factory=dict)
-    answers: int = 0
 
     def ask(self) -> None:
         """One tool call: a new one, a repeated one, or one with something changed."""
@@ -50,25 +52,31 @@ class Callers:
             lambda: request_refund(
                 engine=self.world.engine,
                 wish=wish,
-                asker=Asker(
-                    actor=_AGENT,
-                    api_key=None,
-                    token=ask.token,
-                    tool_call_id=ask.tool_call,
-                    agent_run_id="run" if ask.tool_call else "",
-                ),
+                asker=_asker(ask.token, ask.tool_call),
             ),
             expected=REFUSALS,
         )
         if isinstance(result, Operation):
-            self._hear(ask, result)
+            self._hear(result)
+            self._same_operation_again(ask, str(result.pk))
 
-    def _hear(self, ask: Ask, operation: Operation) -> None:
+    def ask_for_several(self) -> None:
+        """One order that was paid twice: both refunds are asked for in one call."""
+        wishes = [_wish("G", "", 2_500, payment) for payment in ("ch_1", "ch_2")]
+        token = self.world.rng.choice(("", "g1"))
+        result = self.world.run(
+            f"ask for a group token={token}",
+            lambda: request_group(engine=self.world.engine, wishes=wishes, asker=_asker(token, "")),
+            expected=REFUSALS,
+        )
+        if isinstance(result, list):
+            for operation in result:
+                self._hear(operation)
+
+    def _hear(self, operation: Operation) -> None:
         """The answer as the API words it; what it says must be true now."""
-        self.answers += 1
         _, body = answer(operation, now=self.world.engine.clock())
         self.world.note("answer", body["status"], operation.pk)
-        self._same_operation_again(ask, str(operation.pk))
         refunds = self.world.provider.refunds_of(str(operation.pk))
         live = [made for made in refunds if made.refund.live]
         named = self.world.provider.made.get(operation.provider_object_id)
@@ -97,37 +105,46 @@ class Callers:
         rng = self.world.rng
         if self.asked and rng.random() < 0.6:
             before = rng.choice(self.asked)
-            kind = rng.choice(("resumed", "resumed", "again", "again", "amount", "payment", "token"))
+            kind = rng.choice(
+                ("resumed", "resumed", "again", "again", "amount", "payment", "token")
+            )
             wish, token, call = before.wish, before.token, f"c{len(self.asked)}"
             match kind:
                 case "resumed":
                     return before
                 case "amount":
-                    wish = _changed(wish, amount=wish.amount + rng.choice((-500, 500)))
+                    wish = replace(wish, amount=wish.amount + rng.choice((-500, 500)))
                     call = before.tool_call if rng.random() < 0.2 else call
                 case "payment":
-                    wish = _changed(wish, payment=wish.payment.replace("ch_", "pi_"))
+                    wish = replace(wish, payment=wish.payment.replace("ch_", "pi_"))
                 case "token":
                     token = rng.choice(("", "t1", "t2"))
             return Ask(wish, token, call if rng.random() < 0.7 else "")
-        wish = RefundInput(
-            account="",
-            order_id=rng.choice(("A", "A", "B")),
-            reference=rng.choice(("", "", "-1")),
-            amount=rng.choice((2_500, 2_500, 4_000)),
-            currency="usd",
-            payment=rng.choice(("ch_1", "ch_1", "pi_1")),
+        wish = _wish(
+            *rng.choice(self.world.weather.orders).partition("-")[::2],
+            rng.choice((2_500, 2_500, 2_500, 4_000)),
+            rng.choice(("ch_1", "ch_1", "pi_1")),
         )
         token = rng.choice(("", "", "t1"))
         return Ask(wish, token, f"c{len(self.asked)}" if rng.random() < 0.7 else "")
 
 
-def _changed(wish: RefundInput, *, amount: int = 0, payment: str = "") -> RefundInput:
+def _asker(token: str, tool_call: str) -> Asker:
+    return Asker(
+        actor=_AGENT,
+        api_key=None,
+        token=token,
+        tool_call_id=tool_call,
+        agent_run_id="run" if tool_call else "",
+    )
+
+
+def _wish(order: str, reference: str, amount: int, payment: str) -> RefundInput:
     return RefundInput(
-        account=wish.account,
-        order_id=wish.order_id,
-        reference=wish.reference,
-        amount=amount or wish.amount,
-        currency=wish.currency,
-        payment=payment or wish.payment,
+        account="",
+        order_id=order,
+        reference=reference,
+        amount=amount,
+        currency="usd",
+        payment=payment,
     )

@@ -1,4 +1,4 @@
-"""Emptying the product's tables between two worlds, quickly, and with the triggers out of the way."""
+"""Emptying the product's tables between two worlds, with the triggers out of the way."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -114,9 +114,7 @@ def draw_troubles(rng: Random) -> tuple[Fate, ...]:
     return tuple(rng.sample(TROUBLE, rng.choice((3, 8, len(TROUBLE)))))
 
 
-def draw_fate(
-    rng: Random, troubles: tuple[Fate, ...], share: float, *, resend: bool
-) -> Fate:
+def draw_fate(rng: Random, troubles: tuple[Fate, ...], share: float, *, resend: bool) -> Fate:
     """The fate of the next send; `share` is how many go wrong."""
     if rng.random() >= share:
         return rng.choice(SMOOTH)
@@ -126,3 +124,23 @@ def draw_fate(
     if fate.takes_s == 0.0 and rng.random() < 0.2:
         return replace(fate, takes_s=3.0)
     return fate
+
+
+def draw_life(rng: Random, late: float) -> tuple[str, list[tuple[float, str]]]:
+    """The first status of a refund, and its later ones with the pause before each in seconds.
+
+    `late` is the share of refunds that do not simply succeed at once.
+    """
+    if rng.random() >= late:
+        return "succeeded", []
+    pause = rng.choice((2.0, 40.0, 900.0, 20_000.0, 150_000.0))
+    return rng.choice(
+        (
+            ("pending", [(pause, "succeeded")]),
+            ("pending", [(pause, "failed")]),
+            ("pending", [(pause, "succeeded"), (pause, "failed")]),
+            ("requires_action", [(pause, "canceled")]),
+            ("requires_action", [(pause, "succeeded")]),
+            ("succeeded", [(pause, "failed")]),
+        )
+    )

@@ -70,9 +70,7 @@ class Jobs:
 
     def handle_event(self) -> bool:
         """The next waiting event. False when none waits."""
-        handled = self.world.run(
-            "handle event", lambda: handle_next_event(engine=self.engine)
-        )
+        handled = self.world.run("handle event", lambda: handle_next_event(engine=self.engine))
         if isinstance(handled, UUID):
             self.world.broker.append(handled)
         return handled is not None

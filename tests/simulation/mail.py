@@ -9,7 +9,7 @@ from typing import Any
 from operations.domain.identity import METADATA_OPERATION
 from operations.sandbox.ledger import Charge
 from operations.sandbox.shapes import charge_object, refund_object
-from tests.simulation.provider import Made
+from tests.simulation.records import Made
 
 SECRET = "whsec_simulated"
 

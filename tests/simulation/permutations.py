@@ -31,9 +31,9 @@ def compare_orders(seed: int, orders: int = 2) -> None:
             failure.add_note(f"{world.told()}\n\nSeed {seed}, order {order}")
             raise
         if ends[order] != ends[0]:
-            failure = SimulationFailed("any_order", f"{ends[0]} and {ends[order]}")
-            failure.add_note(f"{world.told()}\n\nSeed {seed}, order {order}")
-            raise failure
+            differ = SimulationFailed("any_order", f"{ends[0]} and {ends[order]}")
+            differ.add_note(f"{world.told()}\n\nSeed {seed}, order {order}")
+            raise differ
 
 
 def _end(world: World, order: Random) -> list[object]:
@@ -75,6 +75,7 @@ def _facts(world: World, scheduler: Scheduler) -> list[Callable[[], object]]:
                     "late answer",
                     lambda: finish_attempt(
                         engine=world.engine,
+                        operation_id=attempt.operation_id,
                         attempt_id=attempt.pk,
                         answer=answer,
                         actor=_AGENT,

@@ -17,55 +17,14 @@ from operations.providers.stripe_objects import payment_facts, refund_facts
 from operations.sandbox.ledger import Charge, Refund
 from operations.sandbox.shapes import charge_object, refund_object
 from tests.simulation.clock import Clock
-from tests.simulation.fates import CONNECTION_LOST, NOT_SENT, Fate, answered, refusal
+from tests.simulation.fates import CONNECTION_LOST, NOT_SENT, Fate, answered, draw_life, refusal
+from tests.simulation.records import Flight, Made, SavedKey, Send
 from tests.simulation.weather import Weather
 
 #: Keys are kept for no longer than Stripe promises: the worst that it allows.
 KEY_KEPT_S = STRIPE_CONTRACT.key_window_s or 86_400
 #: When the product's client stops waiting for an answer, in seconds.
 READ_TIMEOUT_S = 10.0
-
-
-@dataclass
-class Send:
-    """One arrival of `POST /v1/refunds`, at true time `time`."""
-
-    time: float
-    key: str
-    operation: str
-    parameters: dict[str, Any]
-    outcome: str = ""
-    status: int | None = None
-
-
-@dataclass
-class Flight:
-    """One call of the client from its start to its end, whether or not it arrived."""
-
-    key: str
-    payment: str
-    began: float
-    offset_s: float
-    ended: float | None = None
-
-
-@dataclass
-class SavedKey:
-    """A key, what it was first used for, and the first answer once there is one."""
-
-    fingerprint: str
-    first_used: float
-    answer: Answer | None = None
-
-
-@dataclass
-class Made:
-    """A refund with what only the provider knows: the key that made it, and its first news."""
-
-    refund: Refund
-    key: str
-    made_at: float
-    succeeded_once: bool = False
 
 
 @dataclass
@@ -164,9 +123,7 @@ class SimulatedProvider:
         complete = self.around.rng.random() >= self.around.weather.read_trouble / 2
         if not complete:
             shown = shown[: len(shown) // 2]
-        return RefundList(
-            refunds=tuple(facts_of(made.refund) for made in shown), complete=complete
-        )
+        return RefundList(refunds=tuple(facts_of(made.refund) for made in shown), complete=complete)
 
     # --- What happens there by itself or by people --------------------------------------------
 
@@ -191,7 +148,7 @@ class SimulatedProvider:
         if amount > charge.left:
             return None
         now, number = self.around.clock.now, len(self.made) + 1
-        status, later = self._draw_life()
+        status, later = draw_life(self.around.rng, self.around.weather.late_refunds)
         refund = Refund(
             id=f"re_{number:04d}",
             seq=number,
@@ -246,7 +203,7 @@ class SimulatedProvider:
         saved = self.keys.get(key)
         if saved is not None and self._is_over(saved):
             saved = None
-        fingerprint = repr(sorted(parameters.items(), key=lambda item: item[0]))
+        fingerprint = send.fingerprint
         if saved is None:
             send.outcome = "executed"
             return self._execute(parameters, key, fingerprint, fate)
@@ -260,9 +217,7 @@ class SimulatedProvider:
         return answered(saved.answer, replayed=True)
 
     def _is_over(self, saved: SavedKey) -> bool:
-        return (
-            saved.answer is not None and self.around.clock.now >= saved.first_used + KEY_KEPT_S
-        )
+        return saved.answer is not None and self.around.clock.now >= saved.first_used + KEY_KEPT_S
 
     def _execute(
         self, parameters: dict[str, Any], key: str, fingerprint: str, fate: Fate
@@ -316,23 +271,6 @@ class SimulatedProvider:
         self.around.travel(0.2)
         if self.around.rng.random() < self.around.weather.read_trouble:
             raise ReadFailed("The connection ended before an answer came.")
-
-    def _draw_life(self) -> tuple[str, list[tuple[float, str]]]:
-        """The first status of a refund, and its later ones with the pause before each."""
-        rng = self.around.rng
-        if rng.random() >= self.around.weather.late_refunds:
-            return "succeeded", []
-        pause = rng.choice((2.0, 40.0, 900.0, 20_000.0, 150_000.0))
-        return rng.choice(
-            (
-                ("pending", [(pause, "succeeded")]),
-                ("pending", [(pause, "failed")]),
-                ("pending", [(pause, "succeeded"), (pause, "failed")]),
-                ("requires_action", [(pause, "canceled")]),
-                ("requires_action", [(pause, "succeeded")]),
-                ("succeeded", [(pause, "failed")]),
-            )
-        )
 
     def _change(self, made: Made, status: str) -> None:
         was_live = made.refund.live

@@ -22,8 +22,9 @@ class Scheduler:
         self.jobs = Jobs(world)
         self.callers = Callers(world)
         self.people = People(world, self.jobs)
-        world.act, world.beat = self.step, self.jobs.sweep
-        world.provider.add_charge("ch_1", world.weather.captured)
+        world.act, world.beat = self.step, self._beat
+        for charge in ("ch_1", "ch_2"):
+            world.provider.add_charge(charge, world.weather.captured)
 
     def run(self) -> None:
         """All steps of the world, then its drain."""
@@ -38,11 +39,12 @@ class Scheduler:
         waits = bool(self.world.processes)
         choices: list[tuple[int, Callable[[], None]]] = [
             (7, self.callers.ask),
+            (1, self.callers.ask_for_several),
             (12 if waits else 6, self._deliver),
             (2, self._handle),
-            (5, self.jobs.sweep),
-            (5, self.jobs.work),
-            (5, self._time_passes),
+            (7, self._beat),
+            (2, self.jobs.work),
+            (6, self._time_passes),
             (5, self.people.decide),
             (1, self.people.pause_or_resume),
             (0 if waits else 4, self._look_up),
@@ -124,14 +126,23 @@ class Scheduler:
             if not self.jobs.handle_event():
                 return
 
+    def _beat(self) -> None:
+        """A sweep, and the workers that take its messages, at once or later."""
+        self.jobs.sweep()
+        for _ in range(len(self.world.broker)):
+            if self.world.rng.random() < 0.8:
+                self.jobs.work()
+
     def _time_passes(self) -> None:
         rng = self.world.rng
-        pause = rng.choice((1.0, 10.0, 10.0, 40.0, 40.0, 120.0, 3_600.0, 40_000.0, 86_500.0))
+        pause = rng.choice((1.0, 25.0, 25.0, 40.0, 40.0, 120.0, 3_600.0, 40_000.0, 86_500.0))
         self.world.note("time passes", pause)
         self.world.clock.advance(pause)
         if self.world.weather.clock_wrong and rng.random() < 0.5:
             self.world.clock.offset_s = rng.choice((-240.0, 0.0, 240.0))
             self.world.note("clock wrong by", self.world.clock.offset_s)
+        if rng.random() < 0.6:
+            self._beat()
 
     def _look_up(self) -> None:
         rows = Operation.objects.order_by("created_at", "id").values_list("status", "pk")

@@ -1,6 +1,6 @@
 """The simulation can fail: each planted fault is caught, with the database's own guards off."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -23,7 +23,7 @@ def unguarded(simulation_database: None) -> Iterator[None]:
 @pytest.mark.usefixtures("unguarded")
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.name)
 def test_planted_fault_is_caught(
-    fault: Fault, record_property: pytest.RecordProperty
+    fault: Fault, record_property: Callable[[str, object], None]
 ) -> None:
     with fault.plant():
         caught = first_caught(SEEDS)

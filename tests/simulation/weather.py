@@ -23,6 +23,7 @@ class Weather:
     clock_wrong: float
     steps: int
     captured: int
+    orders: tuple[str, ...]
 
 
 def draw_weather(rng: Random) -> Weather:
@@ -41,4 +42,6 @@ def draw_weather(rng: Random) -> Weather:
         clock_wrong=rng.choice((0.0, 0.0, 0.0, 1.0)),
         steps=rng.randint(1, 6),
         captured=rng.choice((10_000, 10_000, 6_000)),
+        # Where there is one order only, everything that happens meets the same operation.
+        orders=rng.choice((("A",), ("A", "A-1", "B"))),
     )

@@ -24,7 +24,8 @@ from tests.simulation.clock import START, Clock
 from tests.simulation.crashes import Crash
 from tests.simulation.fates import Fate, draw_fate
 from tests.simulation.mail import SECRET, Mail
-from tests.simulation.provider import Made, SimulatedProvider, Surroundings
+from tests.simulation.provider import SimulatedProvider, Surroundings
+from tests.simulation.records import Made
 from tests.simulation.weather import Weather, draw_weather
 
 #: How many processes wait inside of each other at most.
@@ -256,5 +257,3 @@ class World:
             webhook_secrets=(SECRET,),
             open_provider=lambda account: self.provider,
         )
-
-
