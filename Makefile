@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and make; everything else is fetched by hash into .venv.
-#   make demo|run|test|check|bench|screenshots [ARGS="…"]     ARGS is passed on to the command.
+#   make demo|run|test|check|simulate|bench|screenshots [ARGS="…"]     ARGS is passed on to the command.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -51,6 +51,10 @@ run: $(LOCAL) ## Run everything on this machine, until Ctrl-C (ARGS="--port 8001
 .PHONY: test
 test: $(DEV) chromium ## Run all tests (ARGS="-k word")
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+
+.PHONY: simulate
+simulate: $(DEV) ## Play simulated worlds against the engine (SEEDS=10000 ARGS="--first 5000")
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),2000) $(ARGS)
 
 .PHONY: bench
 bench: $(LOCAL) ## Measure against other tools, a JSON line each (ONLY=send ARGS="--rounds 9")
