@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -64,18 +65,32 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _flush_append_only_tables() -> Iterator[None]:
-    """Let tests that commit be cleaned up after, although triggers refuse TRUNCATE.
+def _empty_append_only_tables() -> Iterator[None]:
+    """Clean up after tests that commit, although triggers refuse to remove rows.
 
-    Only the statements of a flush switch the triggers off, in their own transaction, as the tables'
-    owner may; a test that tries TRUNCATE itself is refused as anybody is.
+    What the migrations made (content types, permissions, roles) stays. A superuser deletes with the
+    triggers out of the way, in a few milliseconds; any other role, being the tables' owner, has
+    Django flush them between switching the triggers off and on again. A test that tries to remove
+    rows itself is refused as anybody is.
     """
+    from django.db import connection
     from django.db.backends.postgresql.operations import DatabaseOperations
+    from django.test import TransactionTestCase
 
-    original = DatabaseOperations.sql_flush
+    case: Any = TransactionTestCase
+    flush, sql_flush = case._fixture_teardown, DatabaseOperations.sql_flush
 
-    def sql_flush(self: DatabaseOperations, style: Any, tables: Any, **options: Any) -> list[str]:
-        statements = original(self, style, tables, **options)
+    def teardown(self: TransactionTestCase) -> None:
+        if _is_superuser():
+            with connection.cursor() as cursor:
+                cursor.execute(_delete_all())
+        else:
+            flush(self)
+
+    def sql_flush_without_triggers(
+        self: DatabaseOperations, style: Any, tables: Any, **options: Any
+    ) -> list[str]:
+        statements = sql_flush(self, style, tables, **options)
         if not statements:
             return []
         names = [self.quote_name(table) for table in _with_triggers(self.connection, tables)]
@@ -86,8 +101,36 @@ def _flush_append_only_tables() -> Iterator[None]:
         ]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "sql_flush", sql_flush)
+        patch.setattr(case, "_fixture_teardown", teardown)
+        patch.setattr(DatabaseOperations, "sql_flush", sql_flush_without_triggers)
         yield
+
+
+_MADE_BY_MIGRATIONS = {
+    "auth_group",
+    "auth_group_permissions",
+    "auth_permission",
+    "django_content_type",
+    "django_migrations",
+}
+
+
+@cache
+def _is_superuser() -> bool:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+        return bool(cursor.fetchone()[0])
+
+
+@cache
+def _delete_all() -> str:
+    from django.db import connection
+
+    tables = set(connection.introspection.table_names()) - _MADE_BY_MIGRATIONS
+    deletes = "".join(f"DELETE FROM {connection.ops.quote_name(name)};" for name in sorted(tables))
+    return f"BEGIN; SET LOCAL session_replication_role = replica; {deletes} COMMIT"
 
 
 def _with_triggers(connection: Any, tables: Any) -> list[str]:
