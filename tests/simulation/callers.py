@@ -19,7 +19,7 @@ from operations.services.sending import InProgress
 from tests.simulation.world import SimulationFailed, World
 
 #: How somebody asks again; the first two are the most usual.
-_AGAIN = ("resumed", "again", "resumed", "again", "amount", "payment", "token")
+_AGAIN = ("resumed", "again", "resumed", "again", "resumed", "amount", "payment", "token")
 _AGENT = Actor(kind=ActorKind.API_KEY, id="1", name="Agent")
 REFUSALS = (InProgress, ConflictingOperation, ReusedWithOtherInput, InputRefused, PaymentUnreadable)
 
@@ -75,7 +75,7 @@ class Callers:
 
     def _hear(self, operation: Operation) -> None:
         """The answer as the API words it; what it says must be true now."""
-        _, body = answer(operation, now=self.world.engine.clock())
+        _, body = answer(operation, now=self.world.clock.as_seen())
         self.world.note("answer", body["status"], operation.pk)
         refunds = self.world.provider.refunds_of(str(operation.pk))
         live = [made for made in refunds if made.refund.live]

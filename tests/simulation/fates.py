@@ -106,7 +106,7 @@ TROUBLE = (
 
 
 #: What a resend meets more often than a first send: it must not be taken to speak of that one.
-ON_RESEND = ("invalid", "rate_limit")
+_ON_RESEND = tuple(fate for fate in TROUBLE if fate.name in ("invalid", "rate_limit"))
 
 
 def draw_troubles(rng: Random) -> tuple[Fate, ...]:
@@ -118,8 +118,8 @@ def draw_fate(rng: Random, troubles: tuple[Fate, ...], share: float, *, resend: 
     """The fate of the next send; `share` is how many go wrong."""
     if rng.random() >= share:
         return rng.choice(SMOOTH)
-    if resend and rng.random() < 0.5:
-        troubles = tuple(fate for fate in troubles if fate.name in ON_RESEND) or troubles
+    if resend and rng.random() < 0.4:
+        troubles = _ON_RESEND
     fate = rng.choice(troubles)
     if fate.takes_s == 0.0 and rng.random() < 0.2:
         return replace(fate, takes_s=3.0)

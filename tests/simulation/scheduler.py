@@ -10,6 +10,7 @@ from tests.simulation.jobs import Jobs
 from tests.simulation.people import People
 from tests.simulation.world import SimulationFailed, World
 
+_PAUSES_S = (1.0, 25.0, 25.0, 40.0, 40.0, 120.0, 3_600.0, 40_000.0, 86_500.0, 86_500.0)
 #: A world that is not quiet after this many rounds is in a loop.
 _ROUNDS = 60
 
@@ -135,13 +136,13 @@ class Scheduler:
 
     def _time_passes(self) -> None:
         rng = self.world.rng
-        pause = rng.choice((1.0, 25.0, 25.0, 40.0, 40.0, 120.0, 3_600.0, 40_000.0, 86_500.0))
+        pause = rng.choice(_PAUSES_S)
         self.world.note("time passes", pause)
         self.world.clock.advance(pause)
         if self.world.weather.clock_wrong and rng.random() < 0.5:
             self.world.clock.offset_s = rng.choice((-240.0, 0.0, 240.0))
             self.world.note("clock wrong by", self.world.clock.offset_s)
-        if rng.random() < 0.6:
+        if rng.random() < 0.7:
             self._beat()
 
     def _look_up(self) -> None:

@@ -35,6 +35,8 @@ _BOUNDARIES = 70
 _BETWEEN_SEND_AND_SAVE = ("after the provider acted", "before the answer is read")
 #: How often something happens between two steps of a process that do not wait for anything.
 _IDLE = 0.08
+#: How often a process that reads the clock was held up before: a suspended machine, a full disk.
+_FROZEN = 0.1
 LOOKUP_SCHEDULE_S = (20, 30_000)
 
 Result = TypeVar("Result")
@@ -91,6 +93,8 @@ class World:
         self.act: Callable[[], None] = lambda: None
         self.beat: Callable[[], None] = lambda: None
         self.calm = False
+        #: How many sends may still go wrong after everything else has become calm.
+        self.troubles_left = self.rng.choice((0, 1, 3))
         self.dies_at = ""
         self.trace: list[tuple[float, int, tuple[object, ...]]] = []
         self.processes: list[Process] = []
@@ -199,7 +203,12 @@ class World:
 
     def _read_clock(self) -> datetime:
         """The time as the product sees it; a process may have been frozen just before."""
-        self._idle(0.25)
+        if self.rng.random() < _FROZEN and self._others_come():
+            seconds = self.rng.choice((60.0, 400.0, 90_000.0))
+            self.note("frozen for", seconds)
+            self.clock.advance(seconds)
+            self.others(self.beat)
+        self._idle()
         return self.clock.as_seen()
 
     def _idle(self, share: float = _IDLE) -> None:
@@ -226,7 +235,10 @@ class World:
     # --- What is drawn --------------------------------------------------------------------------
 
     def _draw_fate(self, resend: bool) -> Fate:
-        share = 0.0 if self.calm else self.weather.send_trouble
+        share = self.weather.send_trouble
+        if self.calm:
+            share *= self.troubles_left > 0
+            self.troubles_left -= 1
         return draw_fate(self.rng, self.weather.troubles, share, resend=resend)
 
     def _announce(self, kind: str, made: Made, key: str) -> None:
