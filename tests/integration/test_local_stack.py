@@ -51,7 +51,7 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
     return found
 
 
-def eventually(what: Callable[[], bool], within_s: float = 60) -> None:
+def eventually(what: Callable[[], bool], within_s: float = 180) -> None:
     deadline = time.monotonic() + within_s
     while not what():
         assert time.monotonic() < deadline, "did not happen in time"
