@@ -13,10 +13,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this one and print its trace")
     parser.add_argument("--seeds", type=int, default=2_000, help="how many to run")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--faults", action="store_true", help="say what catches each planted fault")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--share", default="0/1", help=argparse.SUPPRESS)
     options = parser.parse_args()
     _use_a_database_of_our_own()
+    if options.faults:
+        return _faults()
     if options.seed is not None:
         return _run(range(options.seed, options.seed + 1), 0, aloud=True)
     number, of = map(int, options.share.split("/"))
@@ -82,6 +85,24 @@ def _run(seeds: range, number: int, *, aloud: bool) -> int:
             database.tidy()
     print(f"{len(seeds)} seeds from {seeds.start} kept every promise")
     return 0
+
+
+def _faults() -> int:
+    """Plant every fault, with the database's own guards off, and print a table."""
+    from tests.simulation import database
+    from tests.simulation.faults import PLANTED
+    from tests.simulation.seeds import first_red
+
+    _open_database(0)
+    database.prepare()
+    print("| fault | what is wrong | caught by | at seed |\n| --- | --- | --- | --- |")
+    missed = 0
+    for fault in PLANTED:
+        with database.guards_off(), fault.plant():
+            seed, check = first_red(500) or (None, "nothing")
+        missed += seed is None
+        print(f"| {fault.name} | {fault.says} | {check} | {seed} |", flush=True)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

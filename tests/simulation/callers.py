@@ -103,7 +103,7 @@ class Callers:
 
     def _draw(self) -> Ask:
         rng = self.world.rng
-        if self.asked and rng.random() < 0.6:
+        if self.asked and rng.random() < 0.55:
             before = rng.choice(self.asked)
             kind = rng.choice(
                 ("resumed", "resumed", "again", "again", "amount", "payment", "token")

@@ -75,6 +75,10 @@ TROUBLE = (
     # The process was frozen while its answer waited in the socket: longer than the lease.
     Fate(name="late_answer", way_back_s=50.0),
     Fate(name="late_answer", way_back_s=400.0),
+    # The network delivers the request twice; we sent it once.
+    Fate(name="doubled"),
+    Fate(name="doubled", takes_s=4.0, shown=CONNECTION_LOST),
+    Fate(name="slow", takes_s=30.0),
     Fate(name="slow", takes_s=30.0),
     Fate(name="slow", takes_s=75.0),
     Fate(name="gateway", shown=page(502)),
@@ -118,7 +122,7 @@ def draw_fate(rng: Random, troubles: tuple[Fate, ...], share: float, *, resend: 
     """The fate of the next send; `share` is how many go wrong."""
     if rng.random() >= share:
         return rng.choice(SMOOTH)
-    if resend and rng.random() < 0.4:
+    if resend and rng.random() < 0.6:
         troubles = _ON_RESEND
     fate = rng.choice(troubles)
     if fate.takes_s == 0.0 and rng.random() < 0.2:

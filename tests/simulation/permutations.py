@@ -11,7 +11,6 @@ from operations.domain.audit import Actor, ActorKind
 from operations.models import Attempt, Operation
 from operations.services.sending import finish_attempt
 from tests.simulation import database
-from tests.simulation.checks import judge
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import SimulationFailed, World
 
@@ -50,7 +49,7 @@ def _end(world: World, order: Random) -> list[object]:
         for fact in facts:
             fact()
         scheduler.drain()
-    judge(world)
+    scheduler.verdict()
     return [
         (row.status, row.provider_object_id, row.provider_status, set(row.attention) - _DEPENDS)
         for row in Operation.objects.order_by("created_at", "id")

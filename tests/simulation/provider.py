@@ -5,7 +5,7 @@ happens to a call on its way is a `Fate`; the rules here hold whatever the fate 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -192,6 +192,8 @@ class SimulatedProvider:
         self.sends.append(send)
         answer = self._answer(send, fate)
         send.status = answer.http_status
+        if fate.name == "doubled":
+            return self._answer(replace(send), fate)
         return answer
 
     def _answer(self, send: Send, fate: Fate) -> Answer:

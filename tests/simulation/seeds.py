@@ -1,7 +1,6 @@
 """One seed from its beginning to its verdict."""
 
 from tests.simulation import database
-from tests.simulation.checks import judge
 from tests.simulation.permutations import compare_orders
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import SimulationFailed, World
@@ -18,8 +17,9 @@ def run_seed(seed: int) -> World:
     database.empty()
     world = World(seed)
     try:
-        Scheduler(world).run()
-        judge(world)
+        scheduler = Scheduler(world)
+        scheduler.run()
+        scheduler.verdict()
     except SimulationFailed as failure:
         failure.add_note(
             f"{world.told()}\n\nSeed {seed}\n"
@@ -29,3 +29,13 @@ def run_seed(seed: int) -> World:
     if seed % ORDERS_EACH == 0:
         compare_orders(seed)
     return world
+
+
+def first_red(seeds: int) -> tuple[int, str] | None:
+    """The first seed that turns red and the promise that it found broken; None for none."""
+    for seed in range(seeds):
+        try:
+            run_seed(seed)
+        except SimulationFailed as failure:
+            return seed, failure.check
+    return None

@@ -6,8 +6,7 @@ import pytest
 
 from tests.simulation import database
 from tests.simulation.faults import PLANTED, Fault
-from tests.simulation.seeds import run_seed
-from tests.simulation.world import SimulationFailed
+from tests.simulation.seeds import first_red
 
 #: Within so many seeds each fault has to be caught.
 SEEDS = 500
@@ -26,17 +25,7 @@ def test_planted_fault_is_caught(
     fault: Fault, record_property: Callable[[str, object], None]
 ) -> None:
     with fault.plant():
-        caught = first_caught(SEEDS)
+        caught = first_red(SEEDS)
     assert caught is not None, f"{SEEDS} seeds stayed green although: {fault.says}"
     seed, check = caught
     record_property("caught", f"{check} at seed {seed}")
-
-
-def first_caught(seeds: int) -> tuple[int, str] | None:
-    """The first seed that turns red and the promise that it found broken."""
-    for seed in range(seeds):
-        try:
-            run_seed(seed)
-        except SimulationFailed as failure:
-            return seed, failure.check
-    return None

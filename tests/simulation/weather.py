@@ -43,5 +43,5 @@ def draw_weather(rng: Random) -> Weather:
         steps=rng.randint(1, 6),
         captured=rng.choice((10_000, 10_000, 6_000)),
         # Where there is one order only, everything that happens meets the same operation.
-        orders=rng.choice((("A",), ("A", "A-1", "B"))),
+        orders=rng.choice((("A",), ("A", "B"), ("A", "A-1", "B"))),
     )

@@ -146,7 +146,7 @@ class World:
         process = Process(name)
         if mortal and not self.calm and self.rng.random() < self.weather.crashes:
             process.boundaries_left = self.rng.randint(1, _BOUNDARIES)
-            process.dies_at = self.rng.choice(("", "", *_BETWEEN_SEND_AND_SAVE))
+            process.dies_at = self.rng.choice(("", *_BETWEEN_SEND_AND_SAVE))
         self.note(name)
         self.processes.append(process)
         try:

@@ -32,6 +32,7 @@ class Rest:
 
 Check = Callable[[Rest], Iterator[str]]
 CHECKS: list[Check] = []
+_ORDER = ("sending", "outcomes", "records")
 
 
 def check(function: Check) -> Check:
@@ -43,6 +44,11 @@ def check(function: Check) -> Check:
 def judge(world: World) -> None:
     """Raise SimulationFailed for the first promise that was broken."""
     rest = Rest(world)
-    for promise in CHECKS:
+    for promise in sorted(CHECKS, key=_weight):
         for wrong in promise(rest):
             raise SimulationFailed(promise.__name__, wrong)
+
+
+def _weight(promise: Check) -> int:
+    """What may leave us comes first: a fault is named by the worst that it does."""
+    return _ORDER.index(promise.__module__.rpartition(".")[2])
