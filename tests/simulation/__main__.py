@@ -5,6 +5,10 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+#: The database of the simulation, kept between runs.
+_KEPT = Path(__file__).resolve().parents[2] / "var" / "simulation"
 
 
 def main() -> int:
@@ -41,7 +45,7 @@ def main() -> int:
 
 def _use_a_database_of_our_own() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "reconcile.settings")
-    os.environ.setdefault("RECONCILE_DATA_DIR", "/tmp/reconcile-simulation")
+    os.environ.setdefault("RECONCILE_DATA_DIR", str(_KEPT))
     os.environ.setdefault("RECONCILE_EMBEDDED_DURABLE", "0")
     os.environ.setdefault("RECONCILE_INSECURE_LOCAL", "1")
     os.environ.setdefault("CELERY_BROKER_URL", "memory://")
@@ -99,7 +103,7 @@ def _faults() -> int:
     missed = 0
     for fault in PLANTED:
         with database.guards_off(), fault.plant():
-            seed, check = first_red(500) or (None, "nothing")
+            seed, check = first_red(range(500)) or (None, "nothing")
         missed += seed is None
         print(f"| {fault.name} | {fault.says} | {check} | {seed} |", flush=True)
     return 1 if missed else 0

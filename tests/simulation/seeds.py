@@ -1,5 +1,7 @@
 """One seed from its beginning to its verdict."""
 
+from collections.abc import Iterable
+
 from tests.simulation import database
 from tests.simulation.permutations import compare_orders
 from tests.simulation.scheduler import Scheduler
@@ -31,9 +33,9 @@ def run_seed(seed: int) -> World:
     return world
 
 
-def first_red(seeds: int) -> tuple[int, str] | None:
+def first_red(seeds: Iterable[int]) -> tuple[int, str] | None:
     """The first seed that turns red and the promise that it found broken; None for none."""
-    for seed in range(seeds):
+    for seed in seeds:
         try:
             run_seed(seed)
         except SimulationFailed as failure:
