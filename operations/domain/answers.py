@@ -21,7 +21,8 @@ class RefundFacts:
     """A refund as the provider shows it. `amount` in the Stripe unit, `created` in UTC seconds.
 
     Ids are kept as given; nothing may assume a prefix. `charge` and `payment_intent` are "" when
-    the provider leaves them out.
+    the provider leaves them out. `reference` is the bank's (an ARN, say), `action_expires_at` until
+    when the customer may do what a refund in `requires_action` asks for (UTC seconds, 0 for none).
     """
 
     id: str
@@ -34,6 +35,8 @@ class RefundFacts:
     metadata: Mapping[str, str] = field(default_factory=dict)
     failure_reason: str = ""
     pending_reason: str = ""
+    reference: str = ""
+    action_expires_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from operations.models.payment import Payment
 from operations.models.proposal import Proposal
 from operations.models.provider_refund import ProviderRefund
 from operations.models.rate_bucket import RateBucket
+from operations.models.refund_report import RefundReport
 from operations.models.request import Request, RequestToken
 from operations.models.webhook_event import Handling, WebhookEvent
 
@@ -26,6 +27,7 @@ __all__ = [
     "Proposal",
     "ProviderRefund",
     "RateBucket",
+    "RefundReport",
     "Request",
     "RequestToken",
     "StaleOperation",

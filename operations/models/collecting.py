@@ -33,10 +33,16 @@ class RowMoved(Exception):
 
 @dataclass
 class _Insert:
+    """`once`: a row that is there already is left as it is."""
+
     row: models.Model
+    once: bool = False
 
     def sql(self) -> str:
         return _insert_sql(type(self.row), self._names())
+
+    def ending(self) -> str:
+        return " ON CONFLICT DO NOTHING" if self.once else ""
 
     def values(self) -> list[Any]:
         return _values(self.row, self._names())
@@ -60,6 +66,9 @@ class _Update:
         guard = [] if self.revision is None else [Int8(self.revision)]
         return [*_values(self.row, tuple(self.names)), self.row.pk, *guard]
 
+    def ending(self) -> str:
+        return ""
+
 
 @dataclass
 class _Statement:
@@ -74,6 +83,9 @@ class _Statement:
     def values(self) -> list[Any]:
         return list(self.given)
 
+    def ending(self) -> str:
+        return ""
+
 
 @dataclass
 class Collected:
@@ -82,12 +94,14 @@ class Collected:
     `locked` are the rows that were read under their lock, by id, so that a second part of the
     transaction works on the same objects. `tips` are the ends of audit chains that the lock
     protects, as (number, hash). `spare_ids` are ids that were drawn together with a read.
+    `refunds` are the provider's, locked, by account and id.
     """
 
     steps: list[_Insert | _Update | _Statement] = field(default_factory=list)
     locked: dict[UUID, Any] = field(default_factory=dict)
     tips: dict[str, tuple[int, str]] = field(default_factory=dict)
     spare_ids: list[int] = field(default_factory=list)
+    refunds: dict[tuple[int, str], Any] = field(default_factory=dict)
 
 
 class _Local(threading.local):
@@ -120,9 +134,12 @@ def collecting() -> Iterator[Collected]:
             _local.collected = None
 
 
-def insert(row: models.Model) -> None:
-    """Insert this row, whose id is made by us or, if it has none, by the database."""
-    _add(_Insert(row))
+def insert(row: models.Model, *, once: bool = False) -> None:
+    """Insert this row, whose id is made by us or, if it has none, by the database.
+
+    `once`: unless a unique one like it is there already.
+    """
+    _add(_Insert(row, once))
 
 
 def update(row: models.Model, names: Sequence[str], *, revision: int | None = None) -> None:
@@ -173,7 +190,7 @@ def _add(step: _Insert | _Update | _Statement) -> None:
 def _send(steps: Sequence[_Insert | _Update | _Statement]) -> None:
     """Send all steps as one statement, in their order, and check that each found its row."""
     values = [value for step in steps for value in step.values()]
-    (counts,) = run(_chained(tuple(step.sql() for step in steps)), values)
+    (counts,) = run(_chained(tuple((step.sql(), step.ending()) for step in steps)), values)
     for step, count in zip(steps, counts, strict=True):
         if isinstance(step, _Update) and count != 1:
             raise RowMoved(step.row)
@@ -183,7 +200,7 @@ def _send(steps: Sequence[_Insert | _Update | _Statement]) -> None:
 
 
 @cache
-def _chained(steps: tuple[str, ...]) -> str:
+def _chained(steps: tuple[tuple[str, str], ...]) -> str:
     """One statement out of several.
 
     PostgreSQL runs the parts of such a statement in an order of its own, unless one reads what
@@ -192,10 +209,10 @@ def _chained(steps: tuple[str, ...]) -> str:
     """
     counts = [f"(SELECT count(*) FROM step{place})" for place in range(len(steps))]  # noqa: S608
     parts = []
-    for place, sql in enumerate(steps):
+    for place, (sql, ending) in enumerate(steps):
         joint = "AND" if " WHERE " in sql else "WHERE"
         after = f" {joint} {counts[place - 1]} >= 0" if place else ""
-        parts.append(f"step{place} AS ({sql}{after} RETURNING 1)")
+        parts.append(f"step{place} AS ({sql}{after}{ending} RETURNING 1)")
     text = f"WITH {', '.join(parts)} SELECT {', '.join(counts)}"
     numbers = itertools.count(1)
     return re.sub("%s", lambda _: f"${next(numbers)}", text)

@@ -6,13 +6,19 @@ from django.db.models import Q
 
 from operations.models.account import Account
 from operations.models.operation import Operation
-from operations.models.triggers import never_removed, no_update_when
+from operations.models.triggers import (
+    never_removed,
+    no_update_when,
+    refund_fits_its_operation,
+)
 
 
 class ProviderRefund(models.Model):
     """One refund object. `amount` in the Stripe unit; `status` is the furthest ever reported.
 
-    `operation` is the first one that it was proven to belong to, for good.
+    `operation` is the first one that it was proven to belong to, for good; none that it
+    contradicts. `details` are the newest of each as [UTC seconds, text]; `status_since` is when the
+    status was first reported, by the provider's clock where an event said so.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="refunds")
@@ -30,6 +36,8 @@ class ProviderRefund(models.Model):
     charge = models.CharField(max_length=255, blank=True, default="")
     payment_intent = models.CharField(max_length=255, blank=True, default="")
     metadata = models.JSONField(default=dict)
+    details = models.JSONField(default=dict)
+    status_since = models.DateTimeField(null=True, blank=True)
     provider_created_at = models.DateTimeField(null=True, blank=True)
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -64,8 +72,13 @@ class ProviderRefund(models.Model):
                 'OLD."operation_id" IS NOT NULL'
                 ' AND NEW."operation_id" IS DISTINCT FROM OLD."operation_id"',
             ),
+            refund_fits_its_operation(),
             *never_removed("provider_refund"),
         ]
 
     def __str__(self) -> str:
         return self.provider_object_id
+
+    def detail(self, name: str) -> str:
+        """The newest text that was told under this name; "" for none."""
+        return str(self.details[name][1]) if name in self.details else ""

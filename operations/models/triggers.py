@@ -136,6 +136,29 @@ def fits_its_operation() -> pgtrigger.Trigger:
     )
 
 
+def refund_fits_its_operation() -> pgtrigger.Trigger:
+    """A refund belongs to no operation of another account, amount or currency."""
+    return pgtrigger.Trigger(
+        name="provider_refund_fits_its_operation",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert | pgtrigger.UpdateOf("operation_id"),  # type: ignore[no-untyped-call]
+        condition=pgtrigger.Condition('NEW."operation_id" IS NOT NULL'),
+        func=_func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM operations_operation AS operation
+                WHERE operation.id = NEW.operation_id
+                  AND (operation.account_id, operation.amount, operation.currency)
+                      <> (NEW.account_id, NEW.amount, NEW.currency)
+            ) THEN
+                RAISE EXCEPTION 'Refund % differs from its operation.', NEW.provider_object_id;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
 def fits_its_attempt() -> pgtrigger.Trigger:
     """Evidence of an attempt belongs to that attempt's operation."""
     return pgtrigger.Trigger(

@@ -35,7 +35,25 @@ def refund_facts(body: object) -> RefundFacts | None:
         metadata=_metadata(body.get("metadata")),
         failure_reason=text_of(body.get("failure_reason")),
         pending_reason=text_of(body.get("pending_reason")),
+        reference=_bank_reference(body.get("destination_details")),
+        action_expires_at=_action_expires_at(body.get("next_action")),
     )
+
+
+def _bank_reference(details: object) -> str:
+    """The bank's reference, an acquirer reference number say, whichever way the money went."""
+    if not isinstance(details, Mapping):
+        return ""
+    way = details.get(text_of(details.get("type")))
+    return text_of(way.get("reference")) if isinstance(way, Mapping) else ""
+
+
+def _action_expires_at(action: object) -> int:
+    """Until when the customer may act, out of what the action shows."""
+    if not isinstance(action, Mapping):
+        return 0
+    shown = action.get(text_of(action.get("type")))
+    return seconds(shown.get("expires_at")) if isinstance(shown, Mapping) else 0
 
 
 def refunds_of_charge(body: Mapping[str, Any]) -> Iterator[RefundFacts]:

@@ -7,7 +7,7 @@ from operations.domain.answers import Answer, AnswerKind
 from operations.domain.audit import Actor
 from operations.domain.classify import Classification
 from operations.models import Attempt, EvidenceSource, collecting
-from operations.services.settling import Learned
+from operations.services.learning import Learned
 
 #: The fields of an attempt that are written when it is over.
 _ANSWER = (

@@ -28,11 +28,11 @@ from operations.models import AuditEntry, Evidence, EvidenceSource, Operation, P
 from operations.models.proposal import ProposalState
 from operations.providers import ReadFailed, RefundNotFound
 from operations.services.engine import Engine
+from operations.services.learning import Learned
+from operations.services.seeing import see_refund
 from operations.services.settling import (
-    Learned,
     lock,
     raise_attention,
-    see_refund,
     take_fact,
     write_evidence,
 )
@@ -314,7 +314,7 @@ def _close_succeeded(
     now: datetime,
     note: str,
 ) -> None:
-    seen = see_refund(operation.account, refund, operation=operation, now=now)
+    seen = see_refund(operation.account, refund, operation=operation, learned=learned, now=now)
     if seen.operation_id != operation.pk or operation.provider_object_id not in (
         "",
         refund.id,

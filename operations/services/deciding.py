@@ -20,7 +20,8 @@ from operations.domain.statuses import Attention, Fact, Status, UnknownReason
 from operations.models import Attempt, Evidence, EvidenceSource, Operation
 from operations.services.actors import SWEEP
 from operations.services.engine import Engine
-from operations.services.settling import Learned, take_fact, take_refund, write_evidence
+from operations.services.learning import Learned
+from operations.services.settling import take_fact, take_refund, write_evidence
 
 #: How long a paused operation is left alone before it is looked at again, in seconds.
 _HOLD_S = 60

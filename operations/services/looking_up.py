@@ -16,10 +16,10 @@ from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
 from operations.services.engine import Engine
+from operations.services.learning import Learned
+from operations.services.seeing import see_refund
 from operations.services.settling import (
-    Learned,
     lock,
-    see_refund,
     take_refund,
     write_evidence,
 )
@@ -111,7 +111,7 @@ def _take(
     evidence = write_evidence(operation, learned, now=now, refund=ours[0] if ours else None)
     for refund in sorted(seen.refunds.refunds, key=lambda refund: refund.id):
         if refund not in ours:
-            see_refund(operation.account, refund, operation=None, now=now)
+            see_refund(operation.account, refund, operation=None, learned=learned, now=now)
     for refund in sorted(ours, key=lambda refund: (refund.created, refund.id)):
         take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
     pause = _pause(engine, operation)

@@ -26,13 +26,13 @@ from operations.models import (
 from operations.providers.stripe_events import event_facts
 from operations.services.actors import webhook_actor
 from operations.services.engine import Engine
+from operations.services.learning import Learned
+from operations.services.seeing import see_refund
 from operations.services.settling import (
-    Learned,
     OperationNotFound,
     Taken,
     lock,
     raise_attention,
-    see_refund,
     take_refund,
     write_evidence,
 )
@@ -133,33 +133,6 @@ def _handle_refund(
         .first()
     )
     mark = our_mark(refund.metadata)
-    if known is not None:
-        operation_id = known
-    elif mark is not None and mark.environment != engine.environment:
-        return Handled(handling=Handling.OTHER_ENVIRONMENT)
-    elif mark is not None:
-        operation_id = mark.operation_id
-    else:
-        keyed = _operation_with_key(facts) if len(facts.refunds) == 1 else None
-        if keyed is None:
-            _keep_foreign(event, engine, refund)
-            return Handled(handling=Handling.NOT_OURS)
-        operation_id = keyed
-    try:
-        operation = lock(operation_id)
-    except OperationNotFound:
-        return Handled(handling=Handling.UNMATCHED)
-    return _apply(engine, event, facts, refund, operation)
-
-
-def _apply(
-    engine: Engine,
-    event: WebhookEvent,
-    facts: EventFacts,
-    refund: RefundFacts,
-    operation: Operation,
-) -> Handled:
-    now = engine.clock()
     learned = Learned(
         source=EvidenceSource.WEBHOOK,
         summary=f"{facts.type}: refund {refund.id} is {refund.status}.",
@@ -168,6 +141,36 @@ def _apply(
         event=event,
         facts={"event_id": facts.id, "type": facts.type, "refund": refund.id},
     )
+    if known is not None:
+        operation_id = known
+    elif mark is not None and mark.environment != engine.environment:
+        _keep_foreign(event, engine, refund, learned)
+        return Handled(handling=Handling.OTHER_ENVIRONMENT)
+    elif mark is not None:
+        operation_id = mark.operation_id
+    else:
+        keyed = _operation_with_key(facts) if len(facts.refunds) == 1 else None
+        if keyed is None:
+            _keep_foreign(event, engine, refund, learned)
+            return Handled(handling=Handling.NOT_OURS)
+        operation_id = keyed
+    try:
+        operation = lock(operation_id)
+    except OperationNotFound:
+        _keep_foreign(event, engine, refund, learned)
+        return Handled(handling=Handling.UNMATCHED)
+    return _apply(engine, event, facts, learned, refund, operation)
+
+
+def _apply(
+    engine: Engine,
+    event: WebhookEvent,
+    facts: EventFacts,
+    learned: Learned,
+    refund: RefundFacts,
+    operation: Operation,
+) -> Handled:
+    now = engine.clock()
     misplaced = place_differences(
         operation.terms(),
         account=event.event_account,
@@ -183,6 +186,7 @@ def _apply(
                 now=now,
                 evidence=evidence,
             )
+        _keep_foreign(event, engine, refund, learned)
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=now)
     _plan_check(engine, operation, now)
@@ -190,7 +194,7 @@ def _apply(
         handling=_HANDLING_OF[taken],
         operation=operation,
         # When in doubt, the refund as the provider has it now is what is believed.
-        look_up=operation.pk if taken is Taken.UNDECIDED else None,
+        look_up=operation.pk if taken in (Taken.UNDECIDED, Taken.DOUBTFUL) else None,
     )
 
 
@@ -208,6 +212,7 @@ _HANDLING_OF = {
     Taken.CHANGED: Handling.APPLIED,
     Taken.NOTHING_NEW: Handling.NO_CHANGE,
     Taken.UNDECIDED: Handling.NEEDS_LOOKUP,
+    Taken.DOUBTFUL: Handling.NEEDS_LOOKUP,
     Taken.SECOND_REFUND: Handling.APPLIED,
     Taken.MISMATCH: Handling.MISMATCH,
 }
@@ -254,11 +259,13 @@ def _account(event: WebhookEvent, engine: Engine) -> Account | None:
     ).first()
 
 
-def _keep_foreign(event: WebhookEvent, engine: Engine, refund: RefundFacts) -> None:
-    """A refund made by somebody else is kept: it counts against the payment's till."""
+def _keep_foreign(
+    event: WebhookEvent, engine: Engine, refund: RefundFacts, learned: Learned
+) -> None:
+    """A refund that is not proven to be an operation's is kept: it counts against the till."""
     account = _account(event, engine)
     if account is not None:
-        see_refund(account, refund, operation=None, now=engine.clock())
+        see_refund(account, refund, operation=None, learned=learned, now=engine.clock())
 
 
 def _finish(event: WebhookEvent, handled: Handled, now: datetime) -> None:

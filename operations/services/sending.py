@@ -35,8 +35,8 @@ from operations.services.deciding import (
     release,
 )
 from operations.services.engine import Engine
+from operations.services.learning import Learned
 from operations.services.settling import (
-    Learned,
     lock,
     raise_attention,
     take_refund,

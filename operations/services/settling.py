@@ -5,23 +5,19 @@ Everything here runs in the caller's transaction, with the operation's row locke
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from psycopg.types.json import Jsonb
-from psycopg.types.numeric import Int8
 
 from operations.domain.answers import RefundFacts
-from operations.domain.audit import Actor
 from operations.domain.matching import differences
 from operations.domain.refund_state import (
     counts_as_refunded,
     fact_of,
-    furthest,
+    is_doubtful,
     known_status,
 )
 from operations.domain.statuses import (
@@ -31,33 +27,11 @@ from operations.domain.statuses import (
     UnknownReason,
     transition,
 )
-from operations.models import (
-    Account,
-    Attempt,
-    AuditEntry,
-    Evidence,
-    EvidenceSource,
-    Operation,
-    ProviderRefund,
-    WebhookEvent,
-    collecting,
-)
+from operations.models import AuditEntry, Evidence, Operation, collecting
 from operations.models.proposal import ProposalState
-from operations.models.statements import build, columns, run
 from operations.queries.locked import lock_and_read
-
-
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    """A piece of evidence about to be written, and who brought it. Times in UTC."""
-
-    source: EvidenceSource
-    summary: str
-    actor: Actor
-    observed_at: datetime
-    attempt: Attempt | None = None
-    event: WebhookEvent | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+from operations.services.learning import Learned
+from operations.services.seeing import see_refund
 
 
 class Taken(StrEnum):
@@ -65,6 +39,7 @@ class Taken(StrEnum):
 
     CHANGED = "changed"
     NOTHING_NEW = "nothing_new"
+    DOUBTFUL = "doubtful"
     UNDECIDED = "undecided"
     MISMATCH = "mismatch"
     SECOND_REFUND = "second_refund"
@@ -201,10 +176,17 @@ def take_refund(
             proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
             raise_attention(operation, attention, learned=learned, now=now, evidence=proof)
 
-    if differences(operation.terms(), refund):
+    contradicts = bool(differences(operation.terms(), refund))
+    seen = see_refund(
+        operation.account,
+        refund,
+        operation=None if contradicts else operation,
+        learned=learned,
+        now=now,
+    )
+    if contradicts:
         ask_for_a_person(Attention.MISMATCH)
         return Taken.MISMATCH
-    seen = see_refund(operation.account, refund, operation=operation, now=now)
     if seen.operation_id != operation.pk:
         ask_for_a_person(Attention.MISMATCH)
         return Taken.MISMATCH
@@ -220,7 +202,8 @@ def take_refund(
         return Taken.UNDECIDED
     fields = _fields_of(operation, refund, seen.status, fact)
     if not _is_news(operation, fact, fields):
-        return Taken.NOTHING_NEW
+        doubtful = is_doubtful(seen.status, seen.status_since, refund.status, learned.observed_at)
+        return Taken.DOUBTFUL if doubtful else Taken.NOTHING_NEW
     proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
     take_fact(operation, fact, learned=learned, now=now, evidence=proof, **fields)
     return Taken.CHANGED
@@ -243,45 +226,6 @@ def _fields_of(
     return fields
 
 
-def see_refund(
-    account: Account, refund: RefundFacts, *, operation: Operation | None, now: datetime
-) -> ProviderRefund:
-    """Keep the furthest state of a refund. It belongs to the first operation that proved it."""
-    shown = [
-        account.pk,
-        operation.pk if operation else None,
-        refund.id,
-        refund.status[:64],
-        Int8(refund.amount),
-        refund.currency[:3],
-        refund.charge,
-        refund.payment_intent,
-        Jsonb(dict(refund.metadata)),
-        _moment(refund.created),
-        now,
-        now,
-    ]
-    row = build(ProviderRefund, run(_SEE, shown)[0])
-    status = furthest(row.status, refund.status)
-    if status != row.status:
-        row.status = status
-        collecting.update(row, ["status"])
-    return row
-
-
-# A row that is there already is locked; its status is compared by rule, not here.
-_SEE = f"""
-INSERT INTO operations_providerrefund AS seen
-    (account_id, operation_id, provider_object_id, status, amount, currency, charge,
-     payment_intent, metadata, provider_created_at, first_seen_at, last_seen_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-ON CONFLICT (account_id, provider_object_id) DO UPDATE
-SET operation_id = COALESCE(seen.operation_id, EXCLUDED.operation_id),
-    last_seen_at = EXCLUDED.last_seen_at
-RETURNING {columns(ProviderRefund, "seen")}
-"""  # noqa: S608 - columns of our own table
-
-
 def _is_news(operation: Operation, fact: Fact, fields: Mapping[str, Any]) -> bool:
     step = transition(Status(operation.status), fact)
     raises = step.attention is not None and step.attention not in operation.attention
@@ -299,7 +243,3 @@ def _void_proposals(operation: Operation, now: datetime) -> None:
         " WHERE operation_id = %s AND state = %s",
         [ProposalState.VOID, now, operation.pk, ProposalState.WAITING],
     )
-
-
-def _moment(seconds: int) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None

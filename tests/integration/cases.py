@@ -9,8 +9,11 @@ from uuid import UUID
 
 from operations.domain.answers import RefundFacts
 from operations.domain.statuses import Fact, UnknownReason
-from operations.models import Account, Operation, Payment
-from operations.services.settling import lock, see_refund
+from operations.models import Account, EvidenceSource, Operation, Payment
+from operations.services.actors import LOOKUP_JOB
+from operations.services.learning import Learned
+from operations.services.seeing import see_refund
+from operations.services.settling import lock
 
 from .recorded import Recorded
 
@@ -129,7 +132,10 @@ class Recording:
             charge=self.row["charge"],
             payment_intent=self.row["payment_intent"],
         )
-        see_refund(lock(operation.pk).account, facts, operation=operation, now=now)
+        learned = Learned(
+            source=EvidenceSource.LOOKUP, summary="Looked.", actor=LOOKUP_JOB, observed_at=now
+        )
+        see_refund(lock(operation.pk).account, facts, operation=operation, learned=learned, now=now)
 
 
 def _leave_undecided(operation: Operation, now: datetime) -> None:

@@ -255,10 +255,27 @@ class Rows:
             "charge": "ch_1",
             "payment_intent": "",
             "metadata": {},
+            "details": {},
+            "status_since": NOW,
             "first_seen_at": NOW,
             "last_seen_at": NOW,
         }
         return int(self.insert("providerrefund", **given | columns))
+
+    def report(self, refund: int, **columns: Any) -> int:
+        given: dict[str, Any] = {
+            "refund_id": refund,
+            "source": "webhook",
+            "told_by": "evt_1",
+            "status": "succeeded",
+            "amount": 3_800,
+            "currency": "usd",
+            "details": {},
+            "told_at": NOW,
+            "recorded_at": NOW,
+            "fingerprint": f"{next(_numbers):032}",
+        }
+        return int(self.insert("refundreport", **given | columns))
 
     def event(self, **columns: Any) -> int:
         given: dict[str, Any] = {

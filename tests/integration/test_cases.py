@@ -234,6 +234,58 @@ def test_events_of_one_refund_end_alike_in_any_order(order: tuple[str, ...]) -> 
 
 
 @pytest.mark.django_db
+def test_banks_reference_is_stored_and_the_outcome_stays_as_it_was() -> None:
+    Recording.named("a1").insert()
+    receive("01")
+    before = Operation.objects.values().get()
+
+    receive("03")
+    receive("04")
+
+    assert Operation.objects.values().get() == before
+    refund = ProviderRefund.objects.get()
+    assert refund.detail("reference") == "000000000000000000000000"
+    assert [(report.told_by, report.details) for report in refund.reports.order_by("id")] == [
+        ("evt_3FAKEE001", {}),
+        ("evt_3FAKEE003", {"reference": "000000000000000000000000"}),
+    ]
+
+
+@pytest.mark.django_db
+def test_time_until_which_the_customer_may_act_is_kept() -> None:
+    Recording.named("b2").insert()
+
+    receive("16")
+
+    assert ProviderRefund.objects.get().detail("action_expires_at") == "1798888000"
+
+
+@pytest.mark.django_db
+def test_failure_is_told_with_its_reason_and_time_in_any_order() -> None:
+    Recording.named("a2").insert()
+
+    for name in ("07", "08", "06"):
+        receive(name)
+
+    refund = ProviderRefund.objects.get()
+    assert (refund.status, refund.detail("failure_reason") != "") == ("failed", True)
+    assert (
+        refund.status_since == WebhookEvent.objects.get(event_id__endswith="06").provider_created_at
+    )
+    assert set(refund.reports.values_list("status", flat=True)) == {"failed", "succeeded"}
+
+
+@pytest.mark.django_db
+def test_refund_that_contradicts_its_operation_is_kept_and_tied_to_none() -> None:
+    Recording.named("d6").insert()
+
+    receive("27")
+
+    refund = ProviderRefund.objects.get()
+    assert (refund.operation, refund.amount, refund.reports.count()) == (None, 250_000, 1)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("order", list(itertools.permutations(["06", "07", "08"])))
 def test_failure_after_success_wins_in_any_order(order: tuple[str, ...]) -> None:
     Recording.named("a2").insert()

@@ -129,6 +129,36 @@ def test_a_refund_stays_with_the_operation_it_was_proven_to_belong_to(rows: Rows
             rows.update("providerrefund", refund, operation_id=other)
 
 
+@pytest.mark.parametrize("differs", [{"amount": 1}, {"currency": "eur"}, {"account_id": None}])
+def test_a_refund_belongs_to_no_operation_that_it_contradicts(
+    rows: Rows, differs: dict[str, Any]
+) -> None:
+    operation = rows.operation()
+    account = rows.value("operation", operation, "account_id")
+    if "account_id" in differs:
+        account = rows.account()
+        differs = {}
+    refund = rows.refund(account, **differs)
+    with refused(rows, by="provider_refund_fits_its_operation"):
+        rows.update("providerrefund", refund, operation_id=operation)
+    with refused(rows, by="provider_refund_fits_its_operation"):
+        rows.refund(account, operation_id=operation, **differs)
+
+
+def test_the_same_report_of_a_refund_is_kept_once(rows: Rows) -> None:
+    account = rows.account()
+    first, second = rows.refund(account), rows.refund(account)
+    rows.report(first, fingerprint="same")
+    rows.report(second, fingerprint="same")
+    with refused(rows, by="refund_report_once", sqlstate=UNIQUE):
+        rows.report(first, fingerprint="same")
+
+
+def test_a_report_of_a_refund_comes_from_a_source_that_is_known(rows: Rows) -> None:
+    with refused(rows, by="refund_report_source_known", sqlstate=CHECK):
+        rows.report(rows.refund(rows.account()), source="rumour")
+
+
 def test_an_event_is_kept_once(rows: Rows) -> None:
     rows.event(event_account="acct_1", event_id="evt_1")
     rows.event(event_account="acct_2", event_id="evt_1")

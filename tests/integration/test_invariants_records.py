@@ -22,6 +22,7 @@ KEPT = [
     ("auditentry", "audit_no_delete", "audit_no_truncate"),
     ("webhookevent", "webhook_event_no_delete", "webhook_event_no_truncate"),
     ("providerrefund", "provider_refund_no_delete", "provider_refund_no_truncate"),
+    ("refundreport", "refund_report_no_delete", "refund_report_no_truncate"),
     ("proposal", "proposal_no_delete", "proposal_no_truncate"),
 ]
 
@@ -31,6 +32,7 @@ UNCHANGED = [
     ("auditentry", "audit_no_update", "reason"),
     ("request", "request_no_update", "tool_call_id"),
     ("requesttoken", "request_token_no_update", "token"),
+    ("refundreport", "refund_report_no_update", "told_by"),
 ]
 
 
@@ -49,7 +51,7 @@ def full(rows: Rows) -> UUID:
     rows.audit(operation)
     rows.request(operation)
     rows.token(operation)
-    rows.refund(account, operation_id=operation)
+    rows.report(rows.refund(account, operation_id=operation))
     rows.event(operation_id=operation)
     rows.proposal(operation)
     rows.text("SET CONSTRAINTS ALL IMMEDIATE")

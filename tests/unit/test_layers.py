@@ -63,7 +63,7 @@ def _is_setattr_of_status(node: ast.Call) -> bool:
 
 
 #: A refund at the provider has a status too, and keeps the furthest that was reported.
-REFUNDS_OWN = {("operations/services/settling.py", "row.status")}
+REFUNDS_OWN = {("operations/services/seeing.py", "row.status")}
 
 
 # The rules know no rows; one of their errors has a status.

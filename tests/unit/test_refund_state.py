@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,9 @@ from operations.domain.refund_state import (
     counts_as_refunded,
     fact_of,
     furthest,
+    is_doubtful,
     known_status,
+    merged,
 )
 from operations.domain.statuses import Fact
 
@@ -77,3 +81,48 @@ def test_a_failure_is_never_taken_back_by_an_older_success() -> None:
 def test_every_status_says_what_it_means(status: RefundStatus, fact: Fact, counts: bool) -> None:
     assert fact_of(status) is fact
     assert counts_as_refunded(status) is counts
+
+
+SECOND = timedelta(seconds=1)
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TOLD = st.tuples(
+    st.dictionaries(st.sampled_from(["reference", "failure_reason"]), st.sampled_from("abc")),
+    st.integers(0, 2).map(lambda seconds: NOON + seconds * SECOND),
+)
+
+
+@given(told=st.lists(TOLD, max_size=6), data=st.data())
+def test_details_end_alike_in_any_order_with_repetitions_and_equal_seconds(
+    told: list[tuple[dict[str, str], datetime]], data: st.DataObject
+) -> None:
+    def ends(reports: list[tuple[dict[str, str], datetime]]) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for details, at in reports:
+            kept = merged(kept, details, at)
+        return kept
+
+    assert ends(data.draw(st.permutations([*told, *told[:2]]))) == ends(told)
+
+
+def test_a_detail_that_a_later_report_leaves_out_stays() -> None:
+    kept = merged(merged({}, {"reference": "arn"}, NOON), {}, NOON + SECOND)
+    assert kept == {"reference": [NOON.timestamp(), "arn"]}
+    assert merged(kept, {"reference": "older"}, NOON - SECOND) == kept
+
+
+@pytest.mark.parametrize(
+    ("kept_status", "reported", "later", "doubtful"),
+    [
+        ("failed", "succeeded", -SECOND, False),
+        ("failed", "succeeded", 0 * SECOND, True),
+        ("failed", "succeeded", SECOND, True),
+        ("failed", "canceled", SECOND, False),
+        ("succeeded", "pending", SECOND, False),
+        ("succeeded", "reversing", -SECOND, True),
+        ("reversing", "succeeded", SECOND, True),
+    ],
+)
+def test_a_status_nobody_knows_and_a_failure_taken_back_are_doubtful(
+    kept_status: str, reported: str, later: timedelta, doubtful: bool
+) -> None:
+    assert is_doubtful(kept_status, NOON, reported, NOON + later) is doubtful

@@ -35,7 +35,13 @@ JSON = st.recursive(
     ),
     max_leaves=15,
 )
-ODD_REFUNDS = st.fixed_dictionaries({}, optional=dict.fromkeys(REFUND, JSON))
+#: Objects whose `type` says which of their fields to read.
+TYPED = st.fixed_dictionaries({"type": JSON | st.just("card")}, optional={"card": JSON})
+ODD_REFUNDS = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(REFUND, JSON)
+    | {"destination_details": JSON | TYPED, "next_action": JSON | TYPED},
+)
 
 
 def test_a_refund_is_read_whole() -> None:
@@ -49,6 +55,26 @@ def test_a_refund_is_read_whole() -> None:
         created=1_772_366_400,
         metadata={"order": "4417"},
     )
+
+
+def test_the_banks_reference_and_the_end_of_an_action_are_read_where_their_type_says() -> None:
+    facts = refund_facts(
+        REFUND
+        | {
+            "destination_details": {"type": "card", "card": {"reference": "74123456789"}},
+            "next_action": {
+                "type": "display_details",
+                "display_details": {"expires_at": 1_798_888_000},
+            },
+        }
+    )
+    assert facts is not None
+    assert (facts.reference, facts.action_expires_at) == ("74123456789", 1_798_888_000)
+    none_yet = refund_facts(
+        REFUND | {"destination_details": {"type": "card", "card": {"reference": None}}}
+    )
+    assert none_yet is not None
+    assert (none_yet.reference, none_yet.action_expires_at) == ("", 0)
 
 
 @pytest.mark.parametrize("metadata", [None, [], {}, "", 0])

@@ -13,7 +13,7 @@ from operations.domain.answers import RefundFacts
 from operations.domain.refund_state import RefundStatus
 from operations.domain.statuses import Fact
 from operations.models import AuditEntry, EvidenceSource, Operation
-from operations.services import looking_up, sending, settling, sweeping
+from operations.services import learning, looking_up, seeing, sending, settling, sweeping
 from operations.services.actors import LOOKUP_JOB
 from operations.services.engine import Engine
 from operations.services.looking_up import LookupResult
@@ -34,7 +34,7 @@ def absence_settles() -> Iterator[None]:
             if operation.status != "unknown":
                 return result
             now = engine.clock()
-            learned = settling.Learned(
+            learned = learning.Learned(
                 source=EvidenceSource.LOOKUP,
                 summary="Not there.",
                 actor=LOOKUP_JOB,
@@ -133,7 +133,7 @@ def last_report_wins() -> Iterator[None]:
     def last(stored: str, reported: str) -> str:
         return RefundStatus(reported)
 
-    with patch.object(settling, "furthest", last):
+    with patch.object(seeing, "furthest", last):
         yield
 
 
