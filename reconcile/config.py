@@ -4,6 +4,7 @@ Every reader answers a wrong value with one sentence that names the variable. A 
 set to the empty string counts as unset, as Compose files and CI systems often do that.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from operations.domain.exposure import ExposureLimit, ExposureScope
+from operations.domain.money import CURRENCIES
 
 # Stripe keeps an idempotency key for 24 hours at least ("Idempotent requests").
 LONGEST_KEY_WINDOW_S = 86_400
@@ -141,11 +143,21 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
 
 def data_dir(values: Mapping[str, str], *, base_dir: Path) -> Path:
     """Say where local data is kept: absolute, and not necessarily there yet."""
-    text = Environment(values).text("RECONCILE_DATA_DIR", str(base_dir / "var"))
-    path = Path(text).expanduser().absolute()
+    text = Environment(values).text("RECONCILE_DATA_DIR")
+    path = Path(text or base_dir / "var").expanduser().absolute()
     if path.exists() and not path.is_dir():
         raise ImproperlyConfigured(f'RECONCILE_DATA_DIR must be a folder, and "{path}" is not one.')
+    above = next(parent for parent in (path, *path.parents) if parent.exists())
+    if text and not (above.is_dir() and _takes_files(above)):
+        raise ImproperlyConfigured(
+            f'RECONCILE_DATA_DIR must be a folder that can be made, and "{above}" takes none.'
+        )
     return path
+
+
+def _takes_files(folder: Path) -> bool:
+    # /proc and /sys say that root may write, and refuse it.
+    return os.access(folder, os.W_OK) and folder.parts[1:2] not in (("proc",), ("sys",))
 
 
 def _whole(name: str, text: str, *, least: int, most: int) -> int:
@@ -237,7 +249,7 @@ def _second_person_above(env: Environment) -> Mapping[str, int]:
     limits: dict[str, int] = {}
     for part in env.listed(name):
         currency, colon, amount = part.partition(":")
-        if not colon or not re.fullmatch(r"[a-z]{3}", currency):
+        if not colon or currency not in CURRENCIES:
             raise ImproperlyConfigured(
                 f'{name} must be pairs of currency and amount, such as "usd:10000,jpy:20000", '
                 f'not "{part}".'
@@ -251,7 +263,7 @@ def _exposure_limits(env: Environment) -> tuple[ExposureLimit, ...]:
     limits: list[ExposureLimit] = []
     for part in env.listed(name):
         scope, what, most = [*part.split(":"), "", ""][:3]
-        if scope not in set(ExposureScope) or not re.fullmatch(r"count|[a-z]{3}", what):
+        if scope not in set(ExposureScope) or what not in {"count", *CURRENCIES}:
             raise ImproperlyConfigured(
                 f'{name} must be limits such as "account:count:50,customer:usd:20000" for account, '
                 f'agent or customer, not "{part}".'

@@ -62,6 +62,8 @@ def logging_config(*, readable: bool, level: str) -> dict[str, Any]:
         "loggers": {
             # Django's defaults would print a second, unstructured line.
             "django": {"handlers": [], "level": "INFO", "propagate": True},
+            # A forged Host header is the sender's fault; its 400 needs no traceback.
+            "django.security.DisallowedHost": {"handlers": [], "level": "CRITICAL"},
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},
             "gunicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
             # The SDK logs every request at INFO; attempts are in the database.

@@ -172,7 +172,7 @@ if EMBEDDED_BROKER:
     from reconcile.local.valkey import broker_url
 
     _broker_url = broker_url(RECONCILE.data_dir)
-elif "://" not in _broker_url:
+elif not _broker_url.startswith(("redis://", "rediss://", "redis+socket://", "memory://")):
     raise ImproperlyConfigured(
         "CELERY_BROKER_URL must be the address of a Valkey or Redis server (redis://…)."
     )

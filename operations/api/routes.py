@@ -17,6 +17,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from operations.api.answers import answer, group_answer
 from operations.api.auth import ApiKeyAuth
 from operations.api.problems import field_problem, problem
+from operations.api.reading import NamedOnceParser, NamedTwice
 from operations.api.schemas import GroupAnswer, GroupRequest, RefundAnswer, RefundRequest
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
@@ -36,7 +37,9 @@ from operations.services.sending import InProgress
 
 log = structlog.get_logger(__name__)
 
+
 api = NinjaAPI(
+    parser=NamedOnceParser(),
     title="Reconcile",
     version="1",
     description=(
@@ -335,6 +338,8 @@ def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpRe
 
 @api.exception_handler(HttpError)
 def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    if isinstance(error.__cause__, NamedTwice):
+        return field_problem(error.__cause__.field, "is named more than once.")
     if error.status_code == 400:
         return problem(
             400,

@@ -160,6 +160,16 @@ def test_body_that_is_no_request_is_refused(
     assert_nothing_happened(served, payment)
 
 
+def test_a_field_that_is_named_twice_is_refused(served: Stage, agent: Agent) -> None:
+    payment = served.payment()
+    once = json.dumps(body(payment))
+
+    response = agent.post(once[:-1] + ', "amount": 1}')
+
+    assert_problem(response, 422, "amount")
+    assert_nothing_happened(served, payment)
+
+
 def test_every_wrong_field_is_named(served: Stage, agent: Agent) -> None:
     document = assert_problem(agent.post(json.dumps({"amount": "x", "extra": 1})), 422)
 

@@ -66,11 +66,15 @@ def test_lists_are_read_in_order() -> None:
         ("RECONCILE_LOOKUP_SCHEDULE_S", "10,x"),
         ("RECONCILE_SECOND_PERSON_ABOVE", "usd"),
         ("RECONCILE_SECOND_PERSON_ABOVE", "USD:1"),
+        ("RECONCILE_SECOND_PERSON_ABOVE", "xyz:1"),
+        ("RECONCILE_EXPOSURE_LIMITS", "account:xyz:5"),
         ("STRIPE_API_KEY", "pk_test_public"),
         ("STRIPE_API_BASE", "stripe.example"),
         ("STRIPE_API_BASE", "http://["),
         ("STRIPE_API_BASE", "http://127.0.0.1:99999"),
         ("RECONCILE_DATA_DIR", __file__),
+        ("RECONCILE_DATA_DIR", f"{__file__}/folder"),
+        ("RECONCILE_DATA_DIR", "/proc/nowhere"),
     ],
 )
 def test_a_wrong_value_is_refused_in_one_sentence_that_names_it(name: str, value: str) -> None:
