@@ -44,7 +44,7 @@ class QueueFilter(django_filters.FilterSet):  # type: ignore[misc]
         self, operations: QuerySet[Operation], name: str, value: str
     ) -> QuerySet[Operation]:
         """Operations that carry this flag."""
-        return operations.filter(attention__contains=[value])
+        return operations.filter(attention__contains=[value]).exclude(attention=[])
 
     @property
     def set_names(self) -> list[str]:

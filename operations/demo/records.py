@@ -7,6 +7,7 @@ from uuid import UUID
 
 from operations.domain.statuses import SETTLED, Status
 from operations.models import AuditEntry, Evidence, EvidenceSource, Operation
+from operations.models.audit import chain_of
 from operations.services.sending import holder_pid
 
 
@@ -73,7 +74,7 @@ def _settled_by(operation: Operation) -> str:
     if operation.status not in SETTLED:
         return ""
     entry = (
-        AuditEntry.objects.filter(operation_id=operation.pk, after__status=operation.status)
+        AuditEntry.objects.filter(chain=chain_of(operation.pk), after__status=operation.status)
         .exclude(before__status=operation.status)
         .order_by("number")
         .last()

@@ -18,7 +18,9 @@ class Attempt(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="attempts", db_index=False
+    )
     number = models.PositiveIntegerField()
     idempotency_key = models.CharField(max_length=255)
     parameters = models.JSONField()
@@ -95,7 +97,11 @@ class Attempt(models.Model):
         ]
         indexes = [
             # Serves: the search box.
-            models.Index(fields=["provider_request_id"], name="attempt_by_request_id"),
+            models.Index(
+                fields=["provider_request_id"],
+                condition=~Q(provider_request_id=""),
+                name="attempt_by_request_id",
+            ),
         ]
         triggers = [
             pgtrigger.Protect(

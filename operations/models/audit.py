@@ -42,15 +42,12 @@ class AuditEntry(models.Model):
 
     class Meta:
         constraints = [
+            # Serves the audit trail of an operation, too: its chain has its name.
             models.UniqueConstraint(fields=["chain", "number"], name="audit_number_once"),
             models.CheckConstraint(
                 condition=Q(actor_kind__in=sorted(ActorKind)),
                 name="audit_actor_known",
             ),
-        ]
-        indexes = [
-            # Serves: the audit trail of an operation.
-            models.Index(fields=["operation_id", "number"], name="audit_by_operation"),
         ]
         triggers = [
             follows_the_last(system_chain=SYSTEM_CHAIN, chain_start=CHAIN_START),

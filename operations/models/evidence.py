@@ -35,10 +35,12 @@ class Evidence(models.Model):
 
     Source: ClassVar[type[EvidenceSource]] = EvidenceSource
 
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="evidence")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="evidence", db_index=False
+    )
     source = models.CharField(max_length=16)
     attempt = models.ForeignKey(
-        Attempt, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+        Attempt, on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
     )
     event = models.ForeignKey(
         "operations.WebhookEvent",

@@ -55,14 +55,21 @@ class Operation(models.Model):
     """
 
     id = models.UUIDField(primary_key=True)
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="operations")
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="operations", db_index=False
+    )
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="operations")
     opened_by = models.ForeignKey(
-        ApiKey, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+        ApiKey, on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
     )
     group = models.UUIDField(null=True, blank=True)
     reissue_of = models.ForeignKey(
-        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="reissues"
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="reissues",
+        db_index=False,
     )
     kind = models.CharField(max_length=16, default=KIND_REFUND)
     order_id = models.CharField(max_length=255)
@@ -101,8 +108,9 @@ class Operation(models.Model):
 
     class Meta:
         constraints = [
+            # Serves the search box and webhooks, too, which know the key alone.
             models.UniqueConstraint(
-                fields=["account", "idempotency_key"], name="operation_key_once"
+                fields=["idempotency_key", "account"], name="operation_key_once"
             ),
             # An empty key would be replaced by a random one on its way to Stripe.
             models.CheckConstraint(condition=~Q(idempotency_key=""), name="operation_has_a_key"),
@@ -113,7 +121,7 @@ class Operation(models.Model):
                 name="operation_one_unresolved",
             ),
             models.UniqueConstraint(
-                fields=["account", "provider_object_id"],
+                fields=["provider_object_id", "account"],
                 condition=~Q(provider_object_id=""),
                 name="operation_one_provider_object",
             ),
@@ -182,8 +190,8 @@ class Operation(models.Model):
                 condition=Q(lease_expires_at__isnull=False),
                 name="operation_leases",
             ),
-            # Serves: the question whether a request repeats one that has settled.
-            models.Index(fields=["account", "order_id", "reference"], name="operation_identity"),
+            # Serves: the question whether a request repeats another one; the search box.
+            models.Index(fields=["order_id", "reference"], name="operation_identity"),
             # Serves: how much is unknown, for an account, an agent or a customer.
             models.Index(
                 fields=["account", "opened_by", "customer_account"],
@@ -194,13 +202,20 @@ class Operation(models.Model):
             models.Index(
                 fields=["group"], condition=Q(group__isnull=False), name="operation_by_group"
             ),
-            # Serves: the search box.
-            models.Index(fields=["order_id"], name="operation_by_order"),
-            models.Index(fields=["provider_object_id"], name="operation_by_refund"),
-            models.Index(fields=["idempotency_key"], name="operation_by_key"),
+            # Serves: the way from a failed operation to the one made in its place.
+            models.Index(
+                fields=["reissue_of"],
+                condition=Q(reissue_of__isnull=False),
+                name="operation_by_reissued",
+            ),
             # Serves: lists by age.
             models.Index(fields=["-created_at", "-id"], name="operation_by_age"),
-            GinIndex(fields=["attention"], name="operation_by_attention"),
+            # Serves: the filter by flag. Hardly any operation has one.
+            GinIndex(
+                fields=["attention"],
+                condition=~Q(attention=[]),
+                name="operation_by_attention",
+            ),
         ]
         triggers = [
             pgtrigger.FSM(

@@ -15,7 +15,9 @@ class Payment(models.Model):
     operations when the provider was last read (`read_at`, UTC).
     """
 
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="payments")
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="payments", db_index=False
+    )
     charge = models.CharField(max_length=255)
     payment_intent = models.CharField(max_length=255, blank=True, default="")
     currency = models.CharField(max_length=3)

@@ -21,7 +21,9 @@ class ProviderRefund(models.Model):
     status was first reported, by the provider's clock where an event said so.
     """
 
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="refunds")
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="refunds", db_index=False
+    )
     operation = models.ForeignKey(
         Operation,
         on_delete=models.PROTECT,

@@ -11,7 +11,7 @@ class RateBucket(models.Model):
     The database's clock counts, so that hosts whose clocks differ share one bucket.
     """
 
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=8)
     full_at = models.DateTimeField()
 

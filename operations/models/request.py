@@ -12,8 +12,12 @@ from operations.models.triggers import append_only, kept_for_a_day
 class Request(models.Model):
     """One time that somebody asked. Several requests lead to one operation."""
 
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="requests")
-    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, null=True, related_name="+")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, related_name="requests", db_index=False
+    )
+    api_key = models.ForeignKey(
+        ApiKey, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     tool_call_id = models.CharField(max_length=255, blank=True, default="")
     agent_run_id = models.CharField(max_length=255, blank=True, default="")
     input_hash = models.CharField(max_length=64)
@@ -22,8 +26,9 @@ class Request(models.Model):
 
     class Meta:
         constraints = [
+            # Serves the search box, too.
             models.UniqueConstraint(
-                fields=["api_key", "agent_run_id", "tool_call_id"],
+                fields=["tool_call_id", "agent_run_id", "api_key"],
                 condition=~Q(tool_call_id=""),
                 nulls_distinct=False,
                 name="request_tool_call_once",
@@ -33,8 +38,11 @@ class Request(models.Model):
             # Serves: the timeline.
             models.Index(fields=["operation", "received_at"], name="request_by_operation"),
             # Serves: the search box.
-            models.Index(fields=["tool_call_id"], name="request_by_tool_call"),
-            models.Index(fields=["agent_run_id"], name="request_by_run"),
+            models.Index(
+                fields=["agent_run_id"],
+                condition=~Q(agent_run_id=""),
+                name="request_by_run",
+            ),
         ]
         triggers = append_only("request")
 
@@ -45,7 +53,7 @@ class Request(models.Model):
 class RequestToken(models.Model):
     """A `client_request_token` and the operation it stands for."""
 
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
     customer_account = models.CharField(max_length=255, blank=True, default="")
     kind = models.CharField(max_length=16, default=KIND_REFUND)
     token = models.CharField(max_length=255)
@@ -55,7 +63,7 @@ class RequestToken(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["account", "customer_account", "kind", "token"],
+                fields=["token", "customer_account", "account", "kind"],
                 name="request_token_once",
             ),
         ]

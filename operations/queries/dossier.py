@@ -23,6 +23,7 @@ from operations.models import (
     Request,
     WebhookEvent,
 )
+from operations.models.audit import chain_of
 from operations.models.proposal import ProposalState
 from operations.queries.evidence import refunds_named
 
@@ -96,7 +97,7 @@ def read_dossier(operation_id: UUID) -> Dossier | None:
         attempts=list(operation.attempts.order_by("number")),
         evidence=list(operation.evidence.select_related("event").order_by("recorded_at", "pk")),
         events=list(operation.events.defer("raw").order_by("received_at", "pk")),
-        audit=list(AuditEntry.objects.filter(operation_id=operation.pk).order_by("number")),
+        audit=list(AuditEntry.objects.filter(chain=chain_of(operation.pk)).order_by("number")),
         refunds=list(
             ProviderRefund.objects.filter(
                 account=operation.account, charge=operation.payment.charge
