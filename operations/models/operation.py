@@ -29,6 +29,7 @@ from operations.models.payment import Payment
 from operations.models.triggers import (
     fits_its_payment,
     lease_covers_the_send,
+    moves_only,
     never_removed,
     no_update_when,
     only_forward,
@@ -218,11 +219,7 @@ class Operation(models.Model):
             ),
         ]
         triggers = [
-            pgtrigger.FSM(
-                name="operation_status_moves",
-                field="status",
-                transitions=[(str(start), str(end)) for start, end in status_changes()],
-            ),
+            moves_only("operation_status_moves", status_changes()),
             pgtrigger.Protect(
                 name="operation_starts_open",
                 operation=pgtrigger.Insert,
