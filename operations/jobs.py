@@ -10,6 +10,8 @@ from operations.services.engine import default_engine
 from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
 from operations.services.matching import handle_next_event
+from operations.services.notifying import deliver_due, notices_wait
+from operations.services.subscribing import tidy_notices
 from operations.services.sweeping import (
     check,
     claim_due_checks,
@@ -56,6 +58,14 @@ def look_up_operation(operation_id: str) -> None:
     look_up(engine=default_engine(), operation_id=UUID(operation_id), actor=LOOKUP_JOB)
 
 
+@shared_task(name="operations.jobs.deliver_notices")
+def deliver_notices() -> None:
+    """Deliver the notices that are due, for as long as one run lasts."""
+    engine = default_engine()
+    if deliver_due(engine=engine) and notices_wait(engine=engine):
+        deliver_notices.delay()
+
+
 @shared_task(name="operations.jobs.sweep")
 def sweep() -> None:
     """Find what a crash or a lost message left behind."""
@@ -70,4 +80,6 @@ def sweep() -> None:
 @shared_task(name="operations.jobs.tidy")
 def tidy() -> None:
     """Remove what was kept for a time and has served it."""
-    forget_old_tokens(engine=default_engine())
+    engine = default_engine()
+    forget_old_tokens(engine=engine)
+    tidy_notices(engine=engine)

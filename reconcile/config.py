@@ -16,6 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from operations.domain.exposure import ExposureLimit, ExposureScope
 from operations.domain.money import CURRENCIES
+from operations.domain.notices import NoticePolicy
+from reconcile.config_notices import read_notices
 
 # Stripe keeps an idempotency key for 24 hours at least ("Idempotent requests").
 LONGEST_KEY_WINDOW_S = 86_400
@@ -61,6 +63,7 @@ class Config:
     """How much may be unknown before new operations are refused; empty: no limit."""
     token_retention_s: int
     """How long a `client_request_token` is remembered after it was given."""
+    notices: NoticePolicy
     stripe_api_key: str
     stripe_api_base: str | None
     """None: Stripe's own address."""
@@ -134,6 +137,7 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         token_retention_s=env.whole(
             "RECONCILE_TOKEN_RETENTION_S", 90 * 86_400, least=86_400, most=3_650 * 86_400
         ),
+        notices=read_notices(env),
         stripe_api_key=api_key or SANDBOX_API_KEY,
         stripe_api_base=_api_base(env, api_key=api_key),
         stripe_webhook_secrets=env.listed("STRIPE_WEBHOOK_SECRETS"),

@@ -217,6 +217,12 @@ CELERY_BEAT_SCHEDULE = {
         # A sweep that waited this long is overtaken by the next one.
         "options": {"expires": 5.0},
     },
+    # The outbox is read, not told of: nothing is published where operations settle.
+    "deliver-notices": {
+        "task": "operations.jobs.deliver_notices",
+        "schedule": 1.0,
+        "options": {"expires": 1.0},
+    },
     "tidy": {
         "task": "operations.jobs.tidy",
         "schedule": 3_600.0,

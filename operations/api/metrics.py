@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from operations.queries.metrics import Metrics, read_metrics
+from operations.queries.metrics import Metrics, NoticeMetrics, read_metrics
 from operations.services.engine import default_engine
 
 
@@ -54,6 +54,20 @@ class _Rows(Collector):
                 "Time since the last delivery",
                 found.last_webhook_s,
             )
+        yield from _notices(found.notices)
+
+
+def _notices(found: NoticeMetrics) -> Iterator[GaugeMetricFamily]:
+    yield _gauge("notices_waiting", "Notices not delivered yet", found.waiting)
+    yield _gauge("notices_retried", "Of these, tried in vain already", found.retried)
+    yield _gauge("notices_oldest_waiting_seconds", "Age of the oldest of them", found.oldest_s)
+    yield _gauge("notices_failed", "Notices given up and still kept", found.failed)
+    yield _gauge(
+        "subscriptions_failing", "Subscriptions whose last try failed", found.subscriptions_failing
+    )
+    yield _gauge(
+        "subscriptions_disabled", "Subscriptions that are disabled", found.subscriptions_disabled
+    )
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -14,7 +14,6 @@ from ninja import Header, NinjaAPI, Status
 from ninja.decorators import decorate_view
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from operations.api.answers import answer, group_answer
 from operations.api.auth import ApiKeyAuth
 from operations.api.problems import field_problem, problem
 from operations.api.reading import NamedOnceParser, NamedTwice
@@ -22,6 +21,7 @@ from operations.api.schemas import GroupAnswer, GroupRequest, RefundAnswer, Refu
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
 from operations.models import ApiKey, Operation
+from operations.queries.answers import answer, group_answer
 from operations.services.engine import default_engine
 from operations.services.requesting import (
     Asker,

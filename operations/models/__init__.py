@@ -5,6 +5,7 @@ from operations.models.account import Account, ApiKey
 from operations.models.attempt import Attempt
 from operations.models.audit import AuditEntry
 from operations.models.evidence import Evidence, EvidenceSource
+from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
 from operations.models.payment import Payment
 from operations.models.proposal import Proposal
@@ -19,6 +20,9 @@ __all__ = [
     "ApiKey",
     "Attempt",
     "AuditEntry",
+    "Delivery",
+    "DeliveryState",
+    "DeliveryTry",
     "Evidence",
     "EvidenceSource",
     "Handling",
@@ -31,6 +35,7 @@ __all__ = [
     "Request",
     "RequestToken",
     "StaleOperation",
+    "Subscription",
     "WebhookEvent",
     "collecting",
 ]

@@ -72,19 +72,20 @@ class _Update:
 
 @dataclass
 class _Statement:
-    """An UPDATE of however many rows there are; ends in a WHERE clause."""
+    """A write of however many rows there are; see `execute`."""
 
     text: str
-    given: Sequence[Any]
+    given: Sequence[Any] | Callable[[], Sequence[Any]]
+    end: str = ""
 
     def sql(self) -> str:
         return self.text
 
     def values(self) -> list[Any]:
-        return list(self.given)
+        return list(self.given() if callable(self.given) else self.given)
 
     def ending(self) -> str:
-        return ""
+        return self.end
 
 
 @dataclass
@@ -159,9 +160,15 @@ def is_planned(row: models.Model) -> bool:
     return _planned(row) is not None
 
 
-def execute(text: str, given: Sequence[Any]) -> None:
-    """Run an UPDATE that ends in a WHERE clause, in its turn."""
-    _add(_Statement(text, given))
+def execute(
+    text: str, given: Sequence[Any] | Callable[[], Sequence[Any]], *, ending: str = ""
+) -> None:
+    """Run an UPDATE, or an INSERT of what a SELECT finds, in its turn.
+
+    `text` ends in a WHERE clause; `ending` is what comes after it. Values that depend on how the
+    rows are in the end are given as a function, which is called when the statement is sent.
+    """
+    _add(_Statement(text, given, ending))
 
 
 def flush() -> None:

@@ -12,6 +12,8 @@ import logging
 import math
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -90,15 +92,29 @@ def _refuse_if_late(connection: HTTPConnection) -> None:
         )
 
 
-class _Pool(HTTPConnectionPool):
+class BoundedPool(HTTPConnectionPool):
+    """Connections over plain http, bound by `within`."""
+
     ConnectionCls = _Connection
 
 
-class _SecurePool(HTTPSConnectionPool):
+class BoundedSecurePool(HTTPSConnectionPool):
+    """Connections over https, bound by `within`."""
+
     ConnectionCls = _SecureConnection
 
 
-_POOLS = {"http": _Pool, "https": _SecurePool}
+_POOLS = {"http": BoundedPool, "https": BoundedSecurePool}
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What is exchanged in this block, in this thread, ends after `seconds`."""
+    token = _ends_at.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _ends_at.reset(token)
 
 
 class _Adapter(HTTPAdapter):
@@ -118,11 +134,8 @@ class _Adapter(HTTPAdapter):
         return manager
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> Any:
-        token = _ends_at.set(time.monotonic() + self._seconds)
-        try:
+        with within(self._seconds):
             response = super().send(request, *args, **options)
-        finally:
-            _ends_at.reset(token)
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             # Nobody asked for it, and what it unpacks to has no bound.
             response.close()

@@ -3,10 +3,23 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import Count, Max, Min, Q
 
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import Operation, WebhookEvent
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoticeMetrics:
+    """The outbox. `failed` counts what was given up and is still kept."""
+
+    waiting: int
+    retried: int
+    oldest_s: float
+    failed: int
+    subscriptions_failing: int
+    subscriptions_disabled: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +35,7 @@ class Metrics:
     events_failing: int
     oldest_event_s: float
     last_webhook_s: float | None
+    notices: NoticeMetrics
 
 
 def read_metrics(*, now: datetime) -> Metrics:
@@ -53,6 +67,37 @@ def read_metrics(*, now: datetime) -> Metrics:
         events_failing=waiting["failing"],
         oldest_event_s=_age_s(waiting["oldest"], now),
         last_webhook_s=_age_s(last, now) if last else None,
+        notices=_read_notices(now),
+    )
+
+
+_NOTICES = """
+SELECT waiting.count, waiting.retried, waiting.oldest,
+       (SELECT count(*) FROM operations_delivery WHERE state = 'failed'),
+       (SELECT count(*) FROM operations_subscription WHERE disabled_at IS NULL AND failures > 0),
+       (SELECT count(*) FROM operations_subscription WHERE disabled_at IS NOT NULL)
+FROM (
+    SELECT count(*) AS count, count(*) FILTER (WHERE delivery.tries > 0) AS retried,
+           min(delivery.occurred_at) AS oldest
+    FROM operations_delivery AS delivery
+    JOIN operations_subscription AS subscriber ON subscriber.id = delivery.subscription_id
+    WHERE delivery.state = 'waiting' AND subscriber.disabled_at IS NULL
+) AS waiting
+"""
+
+
+def _read_notices(now: datetime) -> NoticeMetrics:
+    """What waits for a disabled subscription is not counted as late."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NOTICES)
+        waiting, retried, oldest, failed, failing, disabled = cursor.fetchone()
+    return NoticeMetrics(
+        waiting=waiting,
+        retried=retried,
+        oldest_s=_age_s(oldest, now),
+        failed=failed,
+        subscriptions_failing=failing,
+        subscriptions_disabled=disabled,
     )
 
 

@@ -12,6 +12,7 @@ from django.conf import settings
 from operations.domain.budgets import Budget
 from operations.domain.exposure import ExposureLimit
 from operations.domain.key_window import KeyWindowPolicy
+from operations.domain.notices import NoticePolicy
 from operations.domain.statuses import Status
 from operations.models import Account
 from operations.providers import Provider, provider_for
@@ -43,6 +44,7 @@ class Engine:
     reads: ReadPolicy = field(default_factory=ReadPolicy)
     exposure_limits: tuple[ExposureLimit, ...] = ()
     token_retention_s: int = 90 * 86_400
+    notices: NoticePolicy = field(default_factory=NoticePolicy)
 
     def provider(self, account: Account) -> Provider:
         """The provider of an account, behind the guards."""
@@ -97,6 +99,7 @@ def default_engine() -> Engine:
         webhook_secrets=config.stripe_webhook_secrets,
         exposure_limits=config.exposure_limits,
         token_retention_s=config.token_retention_s,
+        notices=config.notices,
         open_provider=lambda account: provider_for(
             account.provider,
             api_key=config.stripe_api_key,

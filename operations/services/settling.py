@@ -1,7 +1,7 @@
 """The one door through which anything learned changes an operation.
 
 Everything here runs in the caller's transaction, with the operation's row locked and re-read by
-`lock`, and writes evidence and audit together with the change.
+`lock`, and writes evidence, audit and notices together with the change.
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ from operations.domain.statuses import (
 from operations.models import AuditEntry, Evidence, Operation, collecting
 from operations.models.proposal import ProposalState
 from operations.queries.locked import lock_and_read
+from operations.services.announcing import announce
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
 
@@ -108,8 +109,8 @@ def take_fact(
 
     Raises TransitionRefused for a cell that is not in the table.
     """
-    before = operation.snapshot()
-    step = transition(Status(operation.status), fact)
+    before, status = operation.snapshot(), Status(operation.status)
+    step = transition(status, fact)
     raises = step.attention is not None and step.attention not in operation.attention
     adds = any(getattr(operation, name) != value for name, value in fields.items())
     if step.to == operation.status and not raises and not adds:
@@ -126,6 +127,7 @@ def take_fact(
         evidence_id=evidence.pk,
     )
     _void_proposals(operation, now)
+    announce(operation, before=status, flagged=raises, now=now)
     return True
 
 
@@ -153,6 +155,7 @@ def raise_attention(
         evidence_id=evidence.pk,
     )
     _void_proposals(operation, now)
+    announce(operation, before=Status(operation.status), flagged=True, now=now)
     return True
 
 

@@ -185,6 +185,8 @@ class LocalStack:
             "RECONCILE_DATA_DIR": str(self.data_dir),
             "RECONCILE_INSECURE_LOCAL": "1",
         }
+        # Notices may go to receivers on this machine, which has no other one to reach.
+        self._env.setdefault("RECONCILE_NOTICES_ALLOW_NETWORKS", "127.0.0.0/8,::1/128")
         if "STRIPE_API_KEY" in self._env:
             return
         self.sandbox_url = f"http://{HOST}:{self._sandbox_port()}"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from operations.api.answers import answer
 from operations.domain.key_window import KeyWindowPolicy
 from operations.domain.statuses import Status, UnknownReason
 from operations.models import Operation
+from operations.queries.answers import answer
 from operations.services.requesting import PaymentUnreadable
 
 from .recorded import Recorded, recorded_provider

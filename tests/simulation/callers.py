@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from operations.api.answers import answer
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
 from operations.models import Operation
+from operations.queries.answers import answer
 from operations.services.requesting import (
     Asker,
     ConflictingOperation,

@@ -1,0 +1,277 @@
+"""Notifying: what waits in the outbox is delivered, at least once and in order per operation.
+
+A try is claimed and written down in one short transaction, made with none open, and its end is
+written in another. Who dies in between leaves a claim that runs out; the notice goes out again
+under the same id. Receivers are tried side by side: one that hangs holds up itself alone.
+"""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import Q
+
+from operations.domain import signing
+from operations.domain.notices import NoticePolicy, Reply, after_failure
+from operations.models import (
+    AuditEntry,
+    Delivery,
+    DeliveryState,
+    DeliveryTry,
+    Subscription,
+)
+from operations.services.actors import NOTICES
+from operations.services.engine import Engine
+from operations.services.posting import Post, post
+
+log = structlog.get_logger(__name__)
+
+#: How many tries are under way at once, in one run and at one receiver that is well.
+_AT_ONCE = 16
+_AT_ONE_RECEIVER = 4
+#: A run begins no new try after this long, so that a worker is free for other tasks. Seconds.
+RUN_S = 20.0
+#: While tries are under way, what became due meanwhile is looked for this often. Seconds.
+_LOOK_AGAIN_S = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    """A try that was written down and is about to be made."""
+
+    delivery_id: int
+    subscription_id: UUID
+    message_id: str
+    address: str
+    body: str
+    secrets: tuple[str, ...] = field(repr=False)
+    try_id: int
+    number: int
+    tries_of_round: int
+    started_at: datetime
+
+
+def deliver_due(*, engine: Engine, run_s: float = RUN_S, post: Post = post) -> int:
+    """Make the tries that are due, until none is or the time is up. Returns how many were made."""
+    if transaction.get_connection().in_atomic_block:
+        raise RuntimeError("Notices were about to be posted inside a transaction.")
+    ends_at = time.monotonic() + run_s
+    running: dict[Future[Reply], _Claim] = {}
+    made = 0
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
+        while True:
+            room = _AT_ONCE - len(running) if time.monotonic() < ends_at else 0
+            claims = claim_due(engine=engine, most=room) if room else []
+            for claim in claims:
+                running[threads.submit(_try, claim, engine.notices, post)] = claim
+            made += len(claims)
+            if not running:
+                return made
+            done, _ = wait(running, _LOOK_AGAIN_S, return_when=FIRST_COMPLETED)
+            for ended in done:
+                _record(engine, running.pop(ended), ended.result())
+
+
+def notices_wait(*, engine: Engine) -> bool:
+    """Whether a delivery is due."""
+    return bool(_subscriptions_with_due(engine.clock(), most=1))
+
+
+_DUE = """
+    delivery.state = 'waiting' AND delivery.next_try_at <= %(now)s
+    AND (delivery.claimed_until IS NULL OR delivery.claimed_until <= %(now)s)
+    AND NOT EXISTS (
+        SELECT 1 FROM operations_delivery AS earlier
+        WHERE earlier.subscription_id = delivery.subscription_id
+          AND earlier.operation_id = delivery.operation_id
+          AND earlier.state = 'waiting' AND earlier.id < delivery.id
+    )
+"""
+
+# A receiver in trouble gets one try at a time. Its row is locked, so that two relays that claim
+# at once don't give it twice as many.
+_WITH_DUE = f"""
+SELECT subscriber.id,
+       CASE WHEN subscriber.failures = 0 THEN %(each)s ELSE 1 END - (
+           SELECT count(*) FROM operations_delivery AS held
+           WHERE held.subscription_id = subscriber.id AND held.state = 'waiting'
+             AND held.claimed_until > %(now)s
+       )
+FROM operations_subscription AS subscriber
+WHERE subscriber.disabled_at IS NULL
+  AND (subscriber.resume_at IS NULL OR subscriber.resume_at <= %(now)s)
+  AND EXISTS (
+      SELECT 1 FROM operations_delivery AS delivery
+      WHERE delivery.subscription_id = subscriber.id AND {_DUE}
+  )
+ORDER BY random()
+LIMIT %(most)s
+FOR NO KEY UPDATE OF subscriber SKIP LOCKED
+"""  # noqa: S608 - constants
+
+_CLAIM = f"""
+UPDATE operations_delivery AS claimed
+SET claimed_until = %(until)s, tries = claimed.tries + 1
+FROM (
+    SELECT delivery.id FROM operations_delivery AS delivery
+    WHERE delivery.subscription_id = %(subscription)s AND {_DUE}
+    ORDER BY delivery.next_try_at, delivery.id
+    LIMIT %(places)s
+) AS due
+WHERE claimed.id = due.id
+RETURNING claimed.id
+"""  # noqa: S608 - constants
+
+
+def _subscriptions_with_due(now: datetime, *, most: int) -> list[tuple[UUID, int]]:
+    """Receivers with something due, and how many tries each may get now. Locks their rows."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_WITH_DUE, {"now": now, "each": _AT_ONE_RECEIVER, "most": most})
+        return [(subscription, places) for subscription, places in cursor.fetchall() if places > 0]
+
+
+@transaction.atomic
+def claim_due(*, engine: Engine, most: int) -> list[_Claim]:
+    """Claim up to `most` tries that are due, each written down before it is made."""
+    now = engine.clock()
+    claimed: list[int] = []
+    for subscription, places in _subscriptions_with_due(now, most=most):
+        places = min(places, most - len(claimed))
+        if places <= 0:
+            break
+        with connection.cursor() as cursor:
+            until = now + timedelta(seconds=engine.notices.lease_s)
+            cursor.execute(
+                _CLAIM,
+                {"now": now, "until": until, "subscription": subscription, "places": places},
+            )
+            claimed += [row for (row,) in cursor.fetchall()]
+    return _write_down(claimed, now) if claimed else []
+
+
+def _write_down(claimed: Iterable[int], now: datetime) -> list[_Claim]:
+    deliveries = list(
+        Delivery.objects.filter(pk__in=claimed).select_related("subscription").order_by("pk")
+    )
+    tries = DeliveryTry.objects.bulk_create(
+        DeliveryTry(delivery=row, number=row.tries, started_at=now) for row in deliveries
+    )
+    return [
+        _Claim(
+            delivery_id=row.pk,
+            subscription_id=row.subscription_id,
+            message_id=row.message_id,
+            address=row.subscription.address,
+            body=row.body,
+            secrets=secrets_of(row.subscription, now),
+            try_id=attempt.pk,
+            number=attempt.number,
+            tries_of_round=row.tries - row.round_began,
+            started_at=now,
+        )
+        for row, attempt in zip(deliveries, tries, strict=True)
+    ]
+
+
+def secrets_of(subscription: Subscription, now: datetime) -> tuple[str, ...]:
+    """The secrets to sign with: while one rolls, the new one and then the old one."""
+    until = subscription.previous_secret_until
+    if until is not None and until > now:
+        return subscription.secret, subscription.previous_secret
+    return (subscription.secret,)
+
+
+def _try(claim: _Claim, policy: NoticePolicy, post: Post) -> Reply:
+    """In a thread of its own, without the database."""
+    try:
+        return post(
+            address=claim.address,
+            body=claim.body,
+            headers=signing.headers(
+                claim.secrets,
+                message_id=claim.message_id,
+                timestamp=int(claim.started_at.timestamp()),
+                body=claim.body,
+            ),
+            policy=policy,
+        )
+    except Exception as error:
+        log.exception("notice_not_posted", delivery=claim.delivery_id)
+        return Reply(error=f"It could not be posted: {type(error).__name__}.")
+
+
+@transaction.atomic
+def _record(engine: Engine, claim: _Claim, reply: Reply) -> None:
+    """Write down how a try ended, and what follows."""
+    now = engine.clock()
+    DeliveryTry.objects.filter(pk=claim.try_id, finished_at__isnull=True).update(
+        finished_at=now,
+        duration_ms=reply.duration_ms,
+        http_status=reply.http_status,
+        body=reply.body,
+        error=reply.error,
+    )
+    if reply.taken:
+        _delivered(claim, now)
+    else:
+        _failed(engine, claim, reply, now)
+
+
+def _delivered(claim: _Claim, now: datetime) -> None:
+    """Whoever holds the claim meanwhile: the receiver has it."""
+    Subscription.objects.filter(Q(failures__gt=0) | Q(resume_at__isnull=False)).filter(
+        pk=claim.subscription_id
+    ).update(failures=0, failing_since=None, resume_at=None)
+    Delivery.objects.filter(pk=claim.delivery_id, state=DeliveryState.WAITING).update(
+        state=DeliveryState.DELIVERED, ended_at=now, claimed_until=None
+    )
+
+
+def _failed(engine: Engine, claim: _Claim, reply: Reply, now: datetime) -> None:
+    # In the order of the claim: the receiver's row before its deliveries.
+    subscription = Subscription.objects.select_for_update(no_key=True).get(pk=claim.subscription_id)
+    subscription.failures += 1
+    subscription.failing_since = subscription.failing_since or claim.started_at
+    then = after_failure(
+        reply,
+        tries=claim.tries_of_round,
+        failures=subscription.failures,
+        failing_since=subscription.failing_since,
+        policy=engine.notices,
+        now=now,
+        jitter=engine.jitter(),
+    )
+    subscription.resume_at = then.resume_at
+    subscription.save(update_fields=["failures", "failing_since", "resume_at"])
+    # Unless another relay took over after this one was lost for longer than its claim.
+    held = Delivery.objects.filter(
+        pk=claim.delivery_id, state=DeliveryState.WAITING, tries=claim.number
+    )
+    if then.next_try_at is not None:
+        held.update(next_try_at=then.next_try_at, claimed_until=None)
+    else:
+        held.update(state=DeliveryState.FAILED, ended_at=now, claimed_until=None)
+        log.warning("notice_given_up", delivery=claim.delivery_id, reply=reply.in_words())
+    if then.disable and subscription.disabled_at is None:
+        disable_row(subscription, reason=then.disable, now=now)
+        AuditEntry.append(
+            operation_id=None,
+            actor=NOTICES,
+            action="subscription_disabled",
+            now=now,
+            after={"subscription": str(subscription.pk), "address": subscription.address},
+            reason=then.disable,
+        )
+        log.error("subscription_disabled", address=subscription.address, reason=then.disable)
+
+
+def disable_row(subscription: Subscription, *, reason: str, now: datetime) -> None:
+    """Write to this address no more. The caller holds the row's lock."""
+    subscription.disabled_at = now
+    subscription.disabled_reason = reason
+    subscription.save(update_fields=["disabled_at", "disabled_reason"])
