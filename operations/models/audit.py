@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
 from operations.models import collecting
+from operations.models.statements import made
 from operations.models.triggers import append_only, follows_the_last
 
 #: The chain of what belongs to no operation (keys, roles).
@@ -99,7 +100,8 @@ class AuditEntry(models.Model):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"])
         number, previous = cls._tip(chain)
-        entry = cls(
+        entry = made(
+            cls,
             chain=chain,
             number=number + 1,
             operation_id=operation_id,
@@ -114,6 +116,7 @@ class AuditEntry(models.Model):
             reason=reason,
             evidence_id=str(evidence_id or ""),
             previous_hash=previous,
+            entry_hash="",
         )
         entry.entry_hash = entry.chained().digest()
         collecting.insert(entry)

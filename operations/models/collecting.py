@@ -2,7 +2,8 @@
 
 Outside `collecting` every write is sent as it happens, by the same code. Inside it a row that is
 inserted and changed again is written once, as it is in the end; what is read from the database
-meanwhile does not show it, unless `flush` was called.
+meanwhile does not show it, unless `flush` was called. A transaction that handles hundreds of things
+sends one statement for each table instead (`in_groups`).
 """
 
 import itertools
@@ -20,7 +21,8 @@ from django.db import models, transaction
 from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int8
 
-from operations.models.statements import run
+from operations.models.grouping import column_of, delete_many, insert_many, update_many
+from operations.models.statements import count_together, run
 
 
 class RowMoved(Exception):
@@ -39,15 +41,15 @@ class _Insert:
     once: bool = False
 
     def sql(self) -> str:
-        return _insert_sql(type(self.row), self._names())
+        return _insert_sql(type(self.row), self.names())
 
     def ending(self) -> str:
         return " ON CONFLICT DO NOTHING" if self.once else ""
 
     def values(self) -> list[Any]:
-        return _values(self.row, self._names())
+        return _values(self.row, self.names())
 
-    def _names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return _inserted(type(self.row), self.row.pk is not None)
 
 
@@ -71,6 +73,21 @@ class _Update:
 
 
 @dataclass
+class _Delete:
+    row: models.Model
+
+    def sql(self) -> str:
+        key = self.row._meta.pk.column
+        return f'DELETE FROM "{self.row._meta.db_table}" WHERE "{key}" = %s'  # noqa: S608
+
+    def values(self) -> list[Any]:
+        return [self.row.pk]
+
+    def ending(self) -> str:
+        return ""
+
+
+@dataclass
 class _Statement:
     """A write of however many rows there are; see `execute`."""
 
@@ -88,6 +105,9 @@ class _Statement:
         return self.end
 
 
+_Step = _Insert | _Update | _Delete | _Statement
+
+
 @dataclass
 class Collected:
     """What one transaction has locked and is about to write.
@@ -95,14 +115,18 @@ class Collected:
     `locked` are the rows that were read under their lock, by id, so that a second part of the
     transaction works on the same objects. `tips` are the ends of audit chains that the lock
     protects, as (number, hash). `spare_ids` are ids that were drawn together with a read.
-    `refunds` are the provider's, locked, by account and id.
+    `refunds` are the provider's, locked, by account and id. `without_proposals` are the locked
+    operations for which nobody waits to be confirmed.
     """
 
-    steps: list[_Insert | _Update | _Statement] = field(default_factory=list)
+    in_groups: bool = False
+    steps: list[_Step] = field(default_factory=list)
+    planned: dict[int, _Insert | _Update] = field(default_factory=dict)
     locked: dict[UUID, Any] = field(default_factory=dict)
     tips: dict[str, tuple[int, str]] = field(default_factory=dict)
     spare_ids: list[int] = field(default_factory=list)
     refunds: dict[tuple[int, str], Any] = field(default_factory=dict)
+    without_proposals: set[UUID] = field(default_factory=set)
 
 
 class _Local(threading.local):
@@ -118,8 +142,11 @@ def current() -> Collected | None:
 
 
 @contextmanager
-def collecting() -> Iterator[Collected]:
+def collecting(*, in_groups: bool = False) -> Iterator[Collected]:
     """A transaction that collects its writes; inside another one, a part of that.
+
+    `in_groups`: one statement for each table, in the order in which tables are first written to;
+    for rows of one table the order is kept, and each is written once.
 
     Raises RowMoved, and the database's errors, at its end.
     """
@@ -127,7 +154,7 @@ def collecting() -> Iterator[Collected]:
         yield _local.collected
         return
     with transaction.atomic():
-        _local.collected = Collected()
+        _local.collected = Collected(in_groups)
         try:
             yield _local.collected
             flush()
@@ -155,6 +182,11 @@ def update(row: models.Model, names: Sequence[str], *, revision: int | None = No
             _add(_Update(row, dict.fromkeys(names), revision))
 
 
+def delete(row: models.Model) -> None:
+    """Delete a row of a table whose rows may go."""
+    _add(_Delete(row))
+
+
 def is_planned(row: models.Model) -> bool:
     """Whether a write of this row waits to be sent."""
     return _planned(row) is not None
@@ -177,24 +209,28 @@ def flush() -> None:
     if collected is None or not collected.steps:
         return
     steps, collected.steps = collected.steps, []
-    _send(steps)
+    collected.planned.clear()
+    if collected.in_groups:
+        _send_groups(steps)
+    else:
+        _send(steps)
 
 
 def _planned(row: models.Model) -> _Insert | _Update | None:
-    for step in _local.collected.steps if _local.collected else ():
-        if not isinstance(step, _Statement) and step.row is row:
-            return step
-    return None
+    """The step that writes this row, which it keeps alive, and so the number that names it."""
+    return _local.collected.planned.get(id(row)) if _local.collected else None
 
 
-def _add(step: _Insert | _Update | _Statement) -> None:
+def _add(step: _Step) -> None:
     if _local.collected is None:
         _send([step])
-    else:
-        _local.collected.steps.append(step)
+        return
+    _local.collected.steps.append(step)
+    if isinstance(step, _Insert | _Update):
+        _local.collected.planned[id(step.row)] = step
 
 
-def _send(steps: Sequence[_Insert | _Update | _Statement]) -> None:
+def _send(steps: Sequence[_Step]) -> None:
     """Send all steps as one statement, in their order, and check that each found its row."""
     values = [value for step in steps for value in step.values()]
     (counts,) = run(_chained(tuple((step.sql(), step.ending()) for step in steps)), values)
@@ -204,6 +240,37 @@ def _send(steps: Sequence[_Insert | _Update | _Statement]) -> None:
         if isinstance(step, _Insert):
             step.row._state.adding = False
             step.row._state.db = "default"
+
+
+def _send_groups(steps: Sequence[_Step]) -> None:
+    """Send one statement for each table and kind, and check that each update found its row."""
+    groups: dict[object, list[Any]] = {}
+    for step in steps:
+        match step:
+            case _Insert():
+                groups.setdefault((_Insert, type(step.row), step.names()), []).append(step)
+            case _Update() | _Delete():
+                groups.setdefault((type(step), type(step.row)), []).append(step)
+            case _Statement():
+                groups[id(step)] = [step]
+    counts = count_together(*(_grouped(group) for group in groups.values()))
+    for group, count in zip(groups.values(), counts, strict=True):
+        if isinstance(group[0], _Update) and count != len(group):
+            raise RowMoved(group[0].row)
+
+
+def _grouped(group: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    first, rows = group[0], [step.row for step in group if not isinstance(step, _Statement)]
+    match first:
+        case _Insert():
+            return insert_many(rows, first.names(), once=first.once)
+        case _Update():
+            names = dict.fromkeys(name for step in group for name in step.names)
+            return update_many(rows, tuple(names), [step.revision for step in group])
+        case _Delete():
+            return delete_many(rows)
+        case _:
+            return _numbered(first.sql()), first.values()
 
 
 @cache
@@ -220,7 +287,10 @@ def _chained(steps: tuple[tuple[str, str], ...]) -> str:
         joint = "AND" if " WHERE " in sql else "WHERE"
         after = f" {joint} {counts[place - 1]} >= 0" if place else ""
         parts.append(f"step{place} AS ({sql}{after}{ending} RETURNING 1)")
-    text = f"WITH {', '.join(parts)} SELECT {', '.join(counts)}"
+    return _numbered(f"WITH {', '.join(parts)} SELECT {', '.join(counts)}")
+
+
+def _numbered(text: str) -> str:
     numbers = itertools.count(1)
     return re.sub("%s", lambda _: f"${next(numbers)}", text)
 
@@ -234,7 +304,7 @@ def _inserted(model: type[models.Model], has_id: bool) -> tuple[str, ...]:
 
 @cache
 def _insert_sql(model: type[models.Model], names: tuple[str, ...]) -> str:
-    given = ", ".join(f'"{_column(model, name)}"' for name in names)
+    given = ", ".join(f'"{column_of(model, name)}"' for name in names)
     places = ", ".join(["%s"] * len(names))
     return f'INSERT INTO "{model._meta.db_table}" ({given}) SELECT {places}'
 
@@ -247,7 +317,7 @@ def _column(model: type[models.Model], name: str) -> str:
 
 @cache
 def _update_sql(model: type[models.Model], names: tuple[str, ...], counted: bool) -> str:
-    sets = ", ".join(f'"{_column(model, name)}" = %s' for name in names)
+    sets = ", ".join(f'"{column_of(model, name)}" = %s' for name in names)
     guard = ' AND "revision" = %s' if counted else ""
     return f'UPDATE "{model._meta.db_table}" SET {sets} WHERE "id" = %s{guard}'  # noqa: S608
 

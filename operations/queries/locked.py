@@ -1,7 +1,10 @@
-"""One operation under its lock, with all that a decision about it rests on."""
+"""Operations under their locks, with all that a decision about them rests on."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
+
+from psycopg.types.numeric import Int8
 
 from operations.domain.audit import CHAIN_START
 from operations.models import Account, Attempt, Operation, Payment, collecting
@@ -10,28 +13,42 @@ from operations.models.evidence import NEXT_EVIDENCE_ID
 from operations.models.statements import build, columns, run_together, width
 
 _LOCK = "SELECT 1 FROM operations_operation WHERE id = $1 FOR NO KEY UPDATE"
+# In one order for everybody, so that nobody waits for one that waits for him.
+_LOCK_ALL = """
+SELECT 1 FROM operations_operation WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE
+"""
+
+_WITH_ALL = f"""
+SELECT {columns(Operation, "o")}, {columns(Payment, "p")}, {columns(Account, "a")},
+       tip.number, tip.entry_hash, (SELECT {NEXT_EVIDENCE_ID}),
+       EXISTS (SELECT FROM operations_proposal AS proposal
+               WHERE proposal.operation_id = o.id AND proposal.state = 'waiting')
+"""  # noqa: S608 - columns of our own tables
+_FROM = """
+FROM operations_operation AS o
+JOIN operations_payment AS p ON p.id = o.payment_id
+JOIN operations_account AS a ON a.id = o.account_id
+LEFT JOIN LATERAL (
+    SELECT number, entry_hash FROM operations_auditentry
+    WHERE chain = o.id::text ORDER BY number DESC LIMIT 1
+) AS tip ON true
+"""
 
 # Sent after the lock is held: a statement that waits for a lock sees other tables as they were
 # before it waited.
 _READ = f"""
-SELECT {columns(Operation, "o")}, {columns(Payment, "p")}, {columns(Account, "a")},
-       {columns(Attempt, "t")}, tip.number, tip.entry_hash, (SELECT {NEXT_EVIDENCE_ID})
-FROM operations_operation AS o
-JOIN operations_payment AS p ON p.id = o.payment_id
-JOIN operations_account AS a ON a.id = o.account_id
+{_WITH_ALL}, {columns(Attempt, "t")} {_FROM}
 LEFT JOIN operations_attempt AS t ON t.operation_id = o.id
-LEFT JOIN LATERAL (
-    SELECT number, entry_hash FROM operations_auditentry
-    WHERE chain = $1 ORDER BY number DESC LIMIT 1
-) AS tip ON true
-WHERE o.id = $2
+WHERE o.id = $1
 ORDER BY t.number
-"""  # noqa: S608 - columns of our own tables
+"""
+_DRAW = f"SELECT {NEXT_EVIDENCE_ID} FROM generate_series(1, $1)"  # noqa: S608 - a constant
+_READ_ALL = f"{_WITH_ALL} {_FROM} WHERE o.id = ANY($1)"
 
 _PAYMENT = width(Operation)
 _ACCOUNT = _PAYMENT + width(Payment)
-_ATTEMPT = _ACCOUNT + width(Account)
-_TIP = _ATTEMPT + width(Attempt)
+_TIP = _ACCOUNT + width(Account)
+_ATTEMPT = _TIP + 4
 
 
 def lock_and_read(operation_id: UUID) -> Operation | None:
@@ -45,21 +62,54 @@ def lock_and_read(operation_id: UUID) -> Operation | None:
     if collected is not None and operation_id in collected.locked:
         locked: Operation = collected.locked[operation_id]
         return locked
-    chain = chain_of(operation_id)
-    _, rows = run_together((_LOCK, [operation_id]), (_READ, [chain, operation_id]))
+    _, rows = run_together((_LOCK, [operation_id]), (_READ, [operation_id]))
     if not rows:
         return None
-    first = rows[0]
-    operation = build(Operation, first[:_PAYMENT])
-    operation.payment = build(Payment, first[_PAYMENT:_ACCOUNT])
-    operation.account = build(Account, first[_ACCOUNT:_ATTEMPT])
-    attempts = [build(Attempt, row[_ATTEMPT:_TIP]) for row in rows if row[_ATTEMPT] is not None]
+    operation = _read(rows[0], collected, {})
+    attempts = [build(Attempt, row[_ATTEMPT:]) for row in rows if row[_ATTEMPT] is not None]
     keep_attempts(operation, attempts)
+    return operation
+
+
+def lock_and_read_all(
+    operation_ids: Collection[UUID], *, collected: collecting.Collected, spare_ids: int
+) -> None:
+    """Lock these operations, as far as there are such, and read them into `collected.locked`.
+
+    As `lock_and_read` for each, but without their attempts. `spare_ids`: how many ids for evidence
+    to draw beside one for each operation.
+    """
+    ids = sorted(operation_ids)
+    _, rows, drawn = run_together(
+        (_LOCK_ALL, [ids]),
+        (_READ_ALL, [ids]),
+        (_DRAW, [Int8(spare_ids)]),
+    )
+    accounts: dict[int, Account] = {}
+    for row in rows:
+        _read(row, collected, accounts)
+    collected.spare_ids += [spare_id for (spare_id,) in drawn]
+
+
+def _read(
+    row: Sequence[Any], collected: collecting.Collected | None, accounts: dict[int, Account]
+) -> Operation:
+    """An operation with its payment and account; what else was read goes into `collected`."""
+    operation = build(Operation, row[:_PAYMENT])
+    account = accounts.get(operation.account_id)
+    if account is None:
+        account = accounts[operation.account_id] = build(Account, row[_ACCOUNT:_TIP])
+    related = operation._state.fields_cache
+    related["payment"] = build(Payment, row[_PAYMENT:_ACCOUNT])
+    related["account"] = account
     if collected is not None:
-        number, entry_hash, spare_id = first[_TIP:]
-        collected.locked[operation_id] = operation
-        collected.tips[chain] = (number, entry_hash) if number else (0, CHAIN_START)
+        number, entry_hash, spare_id, is_proposed = row[_TIP:_ATTEMPT]
+        collected.locked[operation.pk] = operation
+        tip = (number, entry_hash) if number else (0, CHAIN_START)
+        collected.tips[chain_of(operation.pk)] = tip
         collected.spare_ids.append(spare_id)
+        if not is_proposed:
+            collected.without_proposals.add(operation.pk)
     return operation
 
 

@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-
-from psycopg.types.json import Jsonb
-from psycopg.types.numeric import Int8
 
 from operations.domain.answers import RefundFacts
 from operations.domain.refund_state import details_of, earliest, furthest, merged
 from operations.models import Account, Operation, ProviderRefund, RefundReport, collecting
-from operations.models.statements import build, columns, run
+from operations.models.grouping import as_json, column_of, recordset
+from operations.models.statements import build, columns, made, run
 from operations.services.learning import Learned
 
 
@@ -29,89 +27,116 @@ def see_refund(
     that operation: then to none. The order of reports makes no difference to what is kept.
     """
     collected = collecting.current()
-    place = (account.pk, refund.id)
-    row = collected.refunds.get(place) if collected else None
+    row = collected.refunds.get((account.pk, refund.id)) if collected else None
     if row is None:
-        values = _shown(account, refund, operation, learned, now)
-        row = build(ProviderRefund, run(_SEE, values)[0])
-        if collected is not None:
-            collected.refunds[place] = row
-    _go_forward(row, refund, learned.observed_at)
+        shown = as_shown(account.pk, refund, operation=operation, learned=learned, now=now)
+        (row,) = see_all([shown])
+    _learn(row, refund, operation, learned.observed_at, now)
     collecting.insert(_report(row, refund, learned, now), once=True)
     return row
 
 
-def _shown(
-    account: Account,
+def as_shown(
+    account_id: int,
     refund: RefundFacts,
+    *,
     operation: Operation | None,
     learned: Learned,
     now: datetime,
-) -> list[object]:
+) -> ProviderRefund:
+    """The row of a refund as it is if this is the first report of it."""
     at = learned.observed_at
-    return [
-        account.pk,
-        operation.pk if operation else None,
-        refund.id,
-        refund.status[:64],
-        Int8(refund.amount),
-        refund.currency[:3],
-        refund.charge,
-        refund.payment_intent,
-        Jsonb(dict(refund.metadata)),
-        Jsonb(merged({}, details_of(refund), at)),
-        at,
-        _moment(refund.created),
-        now,
-        now,
-    ]
+    return made(
+        ProviderRefund,
+        account_id=account_id,
+        operation_id=operation.pk if operation else None,
+        provider_object_id=refund.id,
+        status=refund.status[:64],
+        amount=refund.amount,
+        currency=refund.currency[:3],
+        charge=refund.charge,
+        payment_intent=refund.payment_intent,
+        metadata=dict(refund.metadata),
+        details=merged({}, details_of(refund), at),
+        status_since=at,
+        provider_created_at=_moment(refund.created),
+        first_seen_at=now,
+        last_seen_at=now,
+    )
 
 
-# A row that is there already is locked; its status is compared by rule, not here.
+def see_all(shown: Sequence[ProviderRefund]) -> list[ProviderRefund]:
+    """Insert each of these refunds, or lock the row that is there already; the rows as they are.
+
+    Each refund once. A transaction that collects its writes finds them again by `see_refund`.
+    """
+    # In one order for everybody, so that nobody waits for one that waits for him.
+    ordered = sorted(shown, key=lambda row: (row.account_id, row.provider_object_id))
+    rows = [build(ProviderRefund, row) for row in run(_SEE, [as_json(ordered, _SHOWN)])]
+    collected = collecting.current()
+    if collected is not None:
+        collected.refunds.update({(row.account_id, row.provider_object_id): row for row in rows})
+    return rows
+
+
+_SHOWN = tuple(
+    field.attname for field in ProviderRefund._meta.concrete_fields if not field.primary_key
+)
+_COLUMNS = ", ".join(f'"{column_of(ProviderRefund, name)}"' for name in _SHOWN)
+# A row that is there already is locked; what is new in a report is found by rule, not here.
 _SEE = f"""
-INSERT INTO operations_providerrefund AS seen
-    (account_id, operation_id, provider_object_id, status, amount, currency, charge,
-     payment_intent, metadata, details, status_since, provider_created_at, first_seen_at,
-     last_seen_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-ON CONFLICT (account_id, provider_object_id) DO UPDATE
-SET operation_id = CASE
-        WHEN seen.operation_id IS NULL AND seen.amount = EXCLUDED.amount
-             AND seen.currency = EXCLUDED.currency
-             AND (seen.charge = EXCLUDED.charge OR '' IN (seen.charge, EXCLUDED.charge))
-        THEN EXCLUDED.operation_id ELSE seen.operation_id END,
-    charge = COALESCE(NULLIF(seen.charge, ''), EXCLUDED.charge),
-    payment_intent = COALESCE(NULLIF(seen.payment_intent, ''), EXCLUDED.payment_intent),
-    metadata = CASE seen.metadata WHEN '{{}}' THEN EXCLUDED.metadata ELSE seen.metadata END,
-    provider_created_at = COALESCE(seen.provider_created_at, EXCLUDED.provider_created_at),
-    last_seen_at = EXCLUDED.last_seen_at
+INSERT INTO operations_providerrefund AS seen ({_COLUMNS})
+SELECT {_COLUMNS} FROM {recordset(ProviderRefund, _SHOWN)}
+ON CONFLICT (account_id, provider_object_id) DO UPDATE SET last_seen_at = EXCLUDED.last_seen_at
 RETURNING {columns(ProviderRefund, "seen")}
 """  # noqa: S608 - columns of our own table
 
 
-def _go_forward(row: ProviderRefund, refund: RefundFacts, at: datetime) -> None:
-    status = furthest(row.status, refund.status)
-    details = merged(row.details, details_of(refund), at)
-    changed = []
+def _learn(
+    row: ProviderRefund,
+    refund: RefundFacts,
+    operation: Operation | None,
+    at: datetime,
+    now: datetime,
+) -> None:
+    """Take what a report adds to the row; nothing when the row was made from it."""
+    new: dict[str, object] = {}
+    if operation is not None and row.operation_id is None and _is_the_same(row, refund):
+        new["operation_id"] = operation.pk
+    status = furthest(row.status, refund.status[:64])
     if status != row.status:
         row.status = status
-        row.status_since = at
-        changed += ["status", "status_since"]
+        new |= {"status": status, "status_since": at}
     elif refund.status == status and earliest(row.status_since, at) != row.status_since:
-        row.status_since = at
-        changed.append("status_since")
-    if details != row.details:
-        row.details = details
-        changed.append("details")
-    if changed:
-        collecting.update(row, changed)
+        new["status_since"] = at
+    filled = {
+        "charge": row.charge or refund.charge,
+        "payment_intent": row.payment_intent or refund.payment_intent,
+        "metadata": row.metadata or dict(refund.metadata),
+        "provider_created_at": row.provider_created_at or _moment(refund.created),
+        "details": merged(row.details, details_of(refund), at),
+        "last_seen_at": now,
+    }
+    held = row.__dict__
+    new |= {name: value for name, value in filled.items() if held[name] != value}
+    if new:
+        for name, value in new.items():
+            setattr(row, name, value)
+        collecting.update(row, list(new))
+
+
+def _is_the_same(row: ProviderRefund, refund: RefundFacts) -> bool:
+    """Whether the refund that was kept is no other than the one that is reported."""
+    same_charge = row.charge == refund.charge or "" in (row.charge, refund.charge)
+    return same_charge and (row.amount, row.currency) == (refund.amount, refund.currency)
 
 
 def _report(
     row: ProviderRefund, refund: RefundFacts, learned: Learned, now: datetime
 ) -> RefundReport:
     details = details_of(refund)
-    return RefundReport(
+    return made(
+        RefundReport,
         refund_id=row.pk,
         source=learned.source,
         told_by=learned.told_by,

@@ -29,6 +29,7 @@ from operations.domain.statuses import (
 )
 from operations.models import AuditEntry, Evidence, Operation, collecting
 from operations.models.proposal import ProposalState
+from operations.models.statements import made
 from operations.queries.locked import lock_and_read
 from operations.services.announcing import announce
 from operations.services.learning import Learned
@@ -73,12 +74,13 @@ def write_evidence(
     refund: RefundFacts | None = None,
 ) -> Evidence:
     """Keep what was learned, for good."""
-    evidence = Evidence(
+    evidence = made(
+        Evidence,
         id=Evidence.new_id(),
-        operation=operation,
+        operation_id=operation.pk,
         source=learned.source,
-        attempt=learned.attempt,
-        event=learned.event,
+        attempt_id=learned.attempt.pk if learned.attempt else None,
+        event_id=learned.event.pk if learned.event else None,
         provider_object_id=refund.id if refund else "",
         provider_status=refund.status[:64] if refund else "",
         amount=refund.amount if refund else None,
@@ -241,6 +243,9 @@ def _is_news(operation: Operation, fact: Fact, fields: Mapping[str, Any]) -> boo
 
 def _void_proposals(operation: Operation, now: datetime) -> None:
     """Whatever changes the operation takes the ground from a proposal that waits."""
+    collected = collecting.current()
+    if collected is not None and operation.pk in collected.without_proposals:
+        return
     collecting.execute(
         "UPDATE operations_proposal SET state = %s, decided_at = %s"
         " WHERE operation_id = %s AND state = %s",

@@ -1,0 +1,112 @@
+"""Many rows of one table in one statement: the values go as one JSON text, typed by their columns.
+
+For transactions that handle hundreds of things at once; `collecting` says what is written.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from django.db import connection, models
+
+#: A statement and its values.
+Text = tuple[str, Sequence[Any]]
+
+
+def insert_many(rows: Sequence[models.Model], names: tuple[str, ...], *, once: bool) -> Text:
+    """Insert these rows. `once`: a row that is there already is left as it is."""
+    model = type(rows[0])
+    ending = " ON CONFLICT DO NOTHING" if once else ""
+    return _insert_sql(model, names) + ending, [as_json(rows, names)]
+
+
+def update_many(
+    rows: Sequence[models.Model], names: tuple[str, ...], revisions: Sequence[int | None]
+) -> Text:
+    """Write these fields of each row. `revisions`: what each must still be at, or all None."""
+    model = type(rows[0])
+    values = _records(rows, names)
+    is_counted = revisions[0] is not None
+    for record, row, revision in zip(values, rows, revisions, strict=True):
+        record["_id"] = row.pk
+        if is_counted:
+            record["_was"] = revision
+    return _update_sql(model, names, is_counted), [_dumps(values)]
+
+
+def delete_many(rows: Sequence[models.Model]) -> Text:
+    """Delete these rows."""
+    model = type(rows[0])
+    key = model._meta.pk.column
+    text = f'DELETE FROM "{model._meta.db_table}" WHERE "{key}" = ANY($1)'  # noqa: S608
+    return text, [[row.pk for row in rows]]
+
+
+def as_json(rows: Sequence[models.Model], names: tuple[str, ...]) -> str:
+    """These fields of all rows, for `recordset`."""
+    return _dumps(_records(rows, names))
+
+
+def recordset(model: type[models.Model], names: tuple[str, ...], *more: str) -> str:
+    """`$1` as rows of these fields, called `given`; `more` are further columns with their types."""
+    fields = [f'"{column_of(model, name)}" {_type(model, name)}' for name in names]
+    return f"json_to_recordset($1::text::json) AS given({', '.join([*fields, *more])})"
+
+
+def column_of(model: type[models.Model], name: str) -> str:
+    """The column of a field, which may be named with its `_id`."""
+    return _field(model, name).column
+
+
+def _records(rows: Sequence[models.Model], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    model = type(rows[0])
+    columns = _columns(model, names)
+    return [
+        {column: fields[name] for column, name in columns}
+        for fields in (row.__dict__ for row in rows)
+    ]
+
+
+def _dumps(records: list[dict[str, Any]]) -> str:
+    # Ids and times, which JSON does not know, are texts that PostgreSQL reads.
+    return json.dumps(records, default=str, separators=(",", ":"), ensure_ascii=False)
+
+
+@cache
+def _columns(model: type[models.Model], names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((column_of(model, name), name) for name in names)
+
+
+@cache
+def _insert_sql(model: type[models.Model], names: tuple[str, ...]) -> str:
+    columns = ", ".join(f'"{column_of(model, name)}"' for name in names)
+    return (
+        f'INSERT INTO "{model._meta.db_table}" ({columns})'  # noqa: S608 - our own table
+        f" SELECT {columns} FROM {recordset(model, names)}"
+    )
+
+
+@cache
+def _update_sql(model: type[models.Model], names: tuple[str, ...], is_counted: bool) -> str:
+    sets = ", ".join(f'"{column}" = given."{column}"' for column, _ in _columns(model, names))
+    pk = model._meta.pk
+    more = [f'"_id" {_type(model, pk.attname)}', *(['"_was" bigint'] if is_counted else [])]
+    guard = ' AND own."revision" = given."_was"' if is_counted else ""
+    return (
+        f'UPDATE "{model._meta.db_table}" AS own SET {sets}'  # noqa: S608 - our own table
+        f" FROM {recordset(model, names, *more)}"
+        f' WHERE own."{pk.column}" = given."_id"{guard}'
+    )
+
+
+def _type(model: type[models.Model], name: str) -> str:
+    field = _field(model, name)
+    # The type of a key that numbers itself is the one of what refers to it.
+    return str(getattr(field, "rel_db_type" if field.primary_key else "db_type")(connection))
+
+
+def _field(model: type[models.Model], name: str) -> "models.Field[Any, Any]":
+    field = model._meta.get_field(name)
+    assert isinstance(field, models.Field)  # noqa: S101 - no relation of another table
+    return field
