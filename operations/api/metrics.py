@@ -36,6 +36,12 @@ class _Rows(Collector):
             unresolved.add_metric([status], count)
         yield unresolved
         yield _gauge("operations_flagged", "Operations with an attention flag", found.flagged)
+        flags = GaugeMetricFamily(
+            "reconcile_operations_flags", "Operations that carry a flag", labels=["flag"]
+        )
+        for flag, count in found.flags.items():
+            flags.add_metric([flag], count)
+        yield flags
         yield _gauge(
             "needs_person_oldest_seconds",
             "How long the oldest operation has waited for a person",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from operations.console.flagging import flags_of
 from operations.domain.advice import advise, customer_message, why_not_sent
 from operations.domain.closure import is_closable
 from operations.domain.explain import explain
@@ -59,6 +60,7 @@ def operation_context(
         "advice": advise(situation(dossier, now)),
         "not_sent": why_not_sent(known.unknown_reason, known.provider),
         "closable": is_closable(status),
+        "flags": flags_of(dossier),
         "events": timeline(dossier),
         "audit_break": first_break(dossier.audit),
         "match": match,

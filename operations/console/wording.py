@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
+from operations.domain.contradiction import Aspect
 from operations.domain.matching import Field, Verdict
 from operations.domain.statuses import Attention, Status, UnknownReason
 
@@ -38,6 +39,14 @@ ATTENTION: dict[str, Promise] = {
     Attention.FAILED_AFTER_SUCCESS: gettext_lazy("Failed after success"),
     Attention.DISPUTED: gettext_lazy("Disputed"),
     Attention.CONFIGURATION: gettext_lazy("Configuration"),
+}
+ATTENTION_MEANS: dict[str, Promise] = {
+    Attention.CONFLICT: gettext_lazy("Settled here, and the provider says the opposite."),
+    Attention.DUPLICATE_REFUND: gettext_lazy("Two refunds carry this operation."),
+    Attention.MISMATCH: gettext_lazy("Our reference, but other terms or another place."),
+    Attention.FAILED_AFTER_SUCCESS: gettext_lazy("It had succeeded; the money counts no more."),
+    Attention.DISPUTED: gettext_lazy("The customer disputes the payment. It closes nothing."),
+    Attention.CONFIGURATION: gettext_lazy("Key, account or mode were refused."),
 }
 ATTENTION_ICON: dict[str, str] = {
     Attention.CONFLICT: "conflict",
@@ -73,6 +82,15 @@ FIELD: dict[str, Promise] = {
     Field.REFERENCE: gettext_lazy("Reference"),
     Field.ACCOUNT: gettext_lazy("Account"),
     Field.MODE: gettext_lazy("Mode"),
+}
+
+
+ASPECT: dict[str, Promise] = FIELD | {
+    Aspect.OUTCOME: gettext_lazy("Outcome"),
+    Aspect.REFUND: gettext_lazy("Refund"),
+    Aspect.OPERATION: gettext_lazy("Operation"),
+    Aspect.SENDING: gettext_lazy("Sending"),
+    Aspect.DISPUTE: gettext_lazy("Dispute"),
 }
 
 

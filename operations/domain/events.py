@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from operations.domain.answers import RefundFacts
+from operations.domain.dispute import DisputeFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,7 +12,8 @@ class EventFacts:
 
     `refunds` are the refunds it carries; `charge` and `payment_intent` name the payment it is
     about, when it says so. `request_key` is the idempotency key of the call that caused it.
-    `about_refunds`: its type speaks of refunds, although it may carry none.
+    `about_refunds`: its type speaks of refunds, although it may carry none. `dispute` is the
+    dispute that it carries.
     """
 
     id: str
@@ -24,3 +26,4 @@ class EventFacts:
     charge: str
     payment_intent: str
     about_refunds: bool
+    dispute: DisputeFacts | None = None

@@ -77,21 +77,23 @@ def decide(
     jitter: float,
     promised_until: datetime | None = None,
     paused: bool = False,
+    dispute_blocks: bool = False,
 ) -> NextStep:
     """The next step of an open operation. `jitter` is a random number from 0 to 1.
 
     `attempts` are all finished attempts, oldest first. `configuration_blocked`: a person has not
     yet cleared the flag that key, account or mode are wrong. `promised_until` is the end of the
     key's window as it was written down at an earlier send: a longer one that was configured since
-    does not stretch it. `paused`: people have stopped sending on this account. Nothing here knows
-    a provider's name.
+    does not stretch it. `paused`: people have stopped sending on this account. `dispute_blocks`:
+    the provider refuses refunds of the payment while it is disputed. Nothing here knows a
+    provider's name.
     """
     said = _what_the_answers_say(attempts)
     if said is not None:
         return said
     if not attempts:
         step = _first_send(created_at=created_at, contract=contract, policy=policy, now=now)
-        return Hold() if paused and isinstance(step, Send) else step
+        return _held(step, paused=paused, dispute_blocks=dispute_blocks)
     step = _send_again(
         attempts,
         created_at=created_at,
@@ -103,7 +105,16 @@ def decide(
         jitter=jitter,
         promised_until=promised_until,
     )
-    return Hold() if paused and isinstance(step, Send) else step
+    return _held(step, paused=paused, dispute_blocks=dispute_blocks)
+
+
+def _held(step: NextStep, *, paused: bool, dispute_blocks: bool) -> NextStep:
+    """Only a send is held up; what ends it by itself goes on."""
+    if not isinstance(step, Send):
+        return step
+    if dispute_blocks:
+        return HandOver(Attention.DISPUTED)
+    return Hold() if paused else step
 
 
 def in_doubt(attempts: Sequence[AttemptState]) -> bool:

@@ -4,7 +4,9 @@ from operations.models import collecting
 from operations.models.account import Account, ApiKey
 from operations.models.attempt import Attempt
 from operations.models.audit import AuditEntry
+from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
+from operations.models.flag import Flag
 from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
 from operations.models.payment import Payment
@@ -23,8 +25,10 @@ __all__ = [
     "Delivery",
     "DeliveryState",
     "DeliveryTry",
+    "Dispute",
     "Evidence",
     "EvidenceSource",
+    "Flag",
     "Handling",
     "Operation",
     "Payment",

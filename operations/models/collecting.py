@@ -187,9 +187,12 @@ def delete(row: models.Model) -> None:
     _add(_Delete(row))
 
 
-def is_planned(row: models.Model) -> bool:
-    """Whether a write of this row waits to be sent."""
-    return _planned(row) is not None
+def is_counted(row: models.Model) -> bool:
+    """Whether a write of this row that raises its revision, or inserts it, waits to be sent."""
+    planned = _planned(row)
+    if isinstance(planned, _Update):
+        return planned.revision != getattr(row, "revision", None)
+    return planned is not None
 
 
 def execute(

@@ -28,6 +28,7 @@ from operations.models.account import Account, ApiKey
 from operations.models.payment import Payment
 from operations.models.triggers import (
     fits_its_payment,
+    flags_go_by_people,
     lease_covers_the_send,
     moves_only,
     never_removed,
@@ -37,6 +38,8 @@ from operations.models.triggers import (
 
 _UNRESOLVED = sorted(UNRESOLVED)
 _SETTLED = sorted(SETTLED)
+#: When to look and to send next. A change of these alone says nothing about the refund.
+_PLAN = ("lookups_made", "next_check_at", "next_send_at")
 _NEEDS_A_PERSON = Q(status=Status.UNKNOWN) | ~Q(attention=[])
 
 
@@ -255,6 +258,7 @@ class Operation(models.Model):
                 ' AND NEW."provider_object_id" <> OLD."provider_object_id"',
             ),
             *only_forward(),
+            flags_go_by_people(),
             lease_covers_the_send(),
             fits_its_payment(),
             *never_removed("operation"),
@@ -302,9 +306,13 @@ class Operation(models.Model):
         *,
         now: datetime,
         unknown_reason: UnknownReason | None = None,
+        raises: bool = True,
         **fields: Any,
     ) -> None:
         """Let a fact change the status as the transition table says, with `fields` beside it.
+
+        `raises`: whether the flag that the table asks for is set; not for a fact that raised it
+        before.
 
         Raises TransitionRefused for a cell that is not in the table, StaleOperation when the row
         has moved on (RowMoved at the end of a transaction that collects its writes). The caller
@@ -313,7 +321,7 @@ class Operation(models.Model):
         step = transition(Status(self.status), fact)
         moved = step.to != self.status
         attention = fields.pop("attention", list(self.attention))
-        if step.attention and step.attention not in attention:
+        if raises and step.attention and step.attention not in attention:
             attention = [*attention, step.attention]
         if moved:
             fields["settled_at"] = now if step.to in SETTLED else None
@@ -331,7 +339,17 @@ class Operation(models.Model):
             raise ValueError("A status is written by Operation.take only.")
         self._write(now, **fields)
 
-    def _write(self, now: datetime, **fields: Any) -> None:
+    def plan(self, *, now: datetime, **fields: Any) -> None:
+        """Change only when to look or send next.
+
+        The revision stays: whoever is deciding on what they saw still sees all that matters.
+        Raises StaleOperation when the row has moved on.
+        """
+        if not set(fields) <= set(_PLAN):
+            raise ValueError("A plan has times and counts only.")
+        self._write(now, counts=False, **fields)
+
+    def _write(self, now: datetime, *, counts: bool = True, **fields: Any) -> None:
         status = fields.get("status", self.status)
         attention = fields.get("attention", self.attention)
         needs_person = status == Status.UNKNOWN or bool(attention)
@@ -342,7 +360,7 @@ class Operation(models.Model):
         read_at = self.revision
         for name, value in fields.items():
             setattr(self, name, value)
-        if not collecting.is_planned(self):
+        if counts and not collecting.is_counted(self):
             self.revision += 1
         try:
             collecting.update(self, [*fields, "revision"], revision=read_at)

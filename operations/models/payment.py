@@ -1,9 +1,12 @@
 """What the provider says of a payment, as last read."""
 
+from datetime import datetime
+
 import pgtrigger
 from django.db import models
 from django.db.models import Q
 
+from operations.domain.answers import PaymentFacts
 from operations.models.account import Account
 
 
@@ -12,7 +15,8 @@ class Payment(models.Model):
 
     The row is locked while an operation on this payment is opened, so that two amounts at once
     cannot pass the till together. `refunded_by_others` is what was refunded outside our
-    operations when the provider was last read (`read_at`, UTC).
+    operations when the provider was last read (`read_at`, UTC). `refunds_blocked`: a dispute was
+    reported that makes the provider refuse refunds.
     """
 
     account = models.ForeignKey(
@@ -25,6 +29,7 @@ class Payment(models.Model):
     refunded = models.BigIntegerField()
     refunded_by_others = models.BigIntegerField(default=0)
     disputed = models.BooleanField(default=False)
+    refunds_blocked = models.BooleanField(default=False, db_default=False)
     read_at = models.DateTimeField()
 
     class Meta:
@@ -45,3 +50,13 @@ class Payment(models.Model):
 
     def __str__(self) -> str:
         return self.charge
+
+    def refresh(self, facts: PaymentFacts, *, read_at: datetime) -> None:
+        """Keep newer figures of the provider. The caller holds the row's lock."""
+        if read_at <= self.read_at or facts.charge != self.charge:
+            return
+        self.captured = facts.captured
+        self.refunded = facts.refunded
+        self.disputed = facts.disputed
+        self.read_at = read_at
+        self.save(update_fields=["captured", "refunded", "disputed", "read_at"])

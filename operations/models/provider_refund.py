@@ -4,6 +4,7 @@ import pgtrigger
 from django.db import models
 from django.db.models import Q
 
+from operations.domain.answers import RefundFacts
 from operations.models.account import Account
 from operations.models.operation import Operation
 from operations.models.triggers import (
@@ -84,3 +85,17 @@ class ProviderRefund(models.Model):
     def detail(self, name: str) -> str:
         """The newest text that was told under this name; "" for none."""
         return str(self.details[name][1]) if name in self.details else ""
+
+    def as_facts(self) -> RefundFacts:
+        """The refund as the rules see it, in its furthest state."""
+        created = self.provider_created_at
+        return RefundFacts(
+            id=self.provider_object_id,
+            status=self.status,
+            amount=self.amount,
+            currency=self.currency,
+            charge=self.charge,
+            payment_intent=self.payment_intent,
+            created=int(created.timestamp()) if created else 0,
+            metadata=self.metadata,
+        )

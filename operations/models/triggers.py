@@ -83,14 +83,47 @@ def moves_only(name: str, changes: Iterable[tuple[str, str]]) -> pgtrigger.Trigg
     )
 
 
+#: What of an operation says only when to look or send next.
+_PLAN = "ARRAY['lookups_made', 'next_check_at', 'next_send_at']"
+
+
+def flags_go_by_people() -> pgtrigger.Trigger:
+    """A flag leaves an operation only after a person has cleared every fact that raised it."""
+    return pgtrigger.Trigger(
+        name="operation_flags_go_by_people",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Update,
+        condition=pgtrigger.Condition('NOT (OLD."attention" <@ NEW."attention")'),
+        func=_func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM operations_flag AS standing
+                WHERE standing.operation_id = NEW.id
+                  AND standing.cleared_at IS NULL
+                  AND standing.attention <> ALL (NEW.attention)
+            ) THEN
+                RAISE EXCEPTION 'Operation % has a flag that nobody cleared.', NEW.id;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
 def only_forward() -> list[pgtrigger.Trigger]:
     """What of an operation only ever goes one way.
 
     Every change raises the revision, so that no page and no job acts on a view that is not the
-    last one. The key's window is promised from the first send and is never stretched.
+    last one; only when to look or send next may change without. The key's window is promised
+    from the first send and is never stretched.
     """
     return [
-        no_update_when("operation_revision_counts", 'NEW."revision" <> OLD."revision" + 1'),
+        no_update_when(
+            "operation_revision_counts",
+            'NEW."revision" <> OLD."revision" + 1 AND ('
+            'NEW."revision" <> OLD."revision"'
+            f" OR (to_jsonb(NEW.*) - {_PLAN}) <> (to_jsonb(OLD.*) - {_PLAN}))",
+        ),
         no_update_when(
             "operation_counts_kept",
             'NEW."attempts_made" < OLD."attempts_made" OR NEW."lookups_made" < OLD."lookups_made"',

@@ -12,6 +12,7 @@ from typing import Any
 
 from operations.domain.events import EventFacts
 from operations.providers.stripe_objects import (
+    dispute_facts,
     object_id,
     refund_facts,
     refunds_of_charge,
@@ -98,6 +99,7 @@ def event_facts(body: Mapping[str, Any]) -> EventFacts:
         charge=charge,
         payment_intent=intent,
         about_refunds=bool(refunds) or event_type.startswith(_ABOUT_REFUNDS),
+        dispute=dispute_facts(thing),
     )
 
 

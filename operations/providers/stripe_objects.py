@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from operations.domain.answers import PaymentFacts, RefundFacts
+from operations.domain.dispute import DisputeFacts
 from operations.providers.storable import storable_text
 
 _LONGEST_ID = 255
@@ -54,6 +55,26 @@ def _action_expires_at(action: object) -> int:
         return 0
     shown = action.get(text_of(action.get("type")))
     return seconds(shown.get("expires_at")) if isinstance(shown, Mapping) else 0
+
+
+def dispute_facts(body: object) -> DisputeFacts | None:
+    """A dispute, or None when this is no readable dispute (Stripe, "The Dispute object")."""
+    if not isinstance(body, Mapping) or body.get("object") != "dispute":
+        return None
+    dispute_id, amount = object_id(body), body.get("amount")
+    if not dispute_id or not is_amount(amount):
+        return None
+    refundable = body.get("is_charge_refundable")
+    return DisputeFacts(
+        id=dispute_id,
+        status=text_of(body.get("status")),
+        refundable=refundable if isinstance(refundable, bool) else None,
+        amount=amount,
+        currency=text_of(body.get("currency")).lower(),
+        reason=text_of(body.get("reason")),
+        charge=object_id(body.get("charge")),
+        payment_intent=object_id(body.get("payment_intent")),
+    )
 
 
 def refunds_of_charge(body: Mapping[str, Any]) -> Iterator[RefundFacts]:

@@ -10,13 +10,14 @@ from operations.domain.advice import Situation
 from operations.domain.answers import AnswerKind, RefundFacts
 from operations.domain.classify import Doubt, Outcome
 from operations.domain.known import Known, LookedUp, Sent, Stated, Told
-from operations.domain.matching import Comparison, compare
+from operations.domain.matching import Comparison, compare, our_mark
 from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import (
     Attempt,
     AuditEntry,
     Evidence,
     EvidenceSource,
+    Flag,
     Operation,
     Proposal,
     ProviderRefund,
@@ -45,6 +46,7 @@ class Dossier:
     refunds: list[ProviderRefund]
     siblings: list[Operation]
     proposals: list[Proposal]
+    flags: list[Flag]
 
     @property
     def waiting(self) -> Proposal | None:
@@ -109,6 +111,7 @@ def read_dossier(operation_id: UUID) -> Dossier | None:
             .order_by("created_at", "pk")
         ),
         proposals=list(operation.proposals.order_by("proposed_at", "pk")),
+        flags=list(operation.flags.select_related("evidence").order_by("raised_at", "pk")),
     )
 
 
@@ -208,7 +211,10 @@ def nearest_match(dossier: Dossier) -> Match | None:
     operation = dossier.operation
     own = [row for row in dossier.refunds if _is_own(operation, row)]
     if own:
-        return _match(operation, _facts_of(own[0]), proven=True)
+        return _match(operation, own[0].as_facts(), proven=True)
+    claiming = [row for row in dossier.refunds if _claims(operation, row)]
+    if claiming:
+        return _match(operation, claiming[-1].as_facts(), claims=True)
     kept = {row.provider_object_id for row in dossier.refunds}
     claims = [
         refund for refund in refunds_named(operation, dossier.evidence) if refund.id not in kept
@@ -218,7 +224,17 @@ def nearest_match(dossier: Dossier) -> Match | None:
     if not dossier.refunds:
         return None
     nearest = min(dossier.refunds, key=lambda row: _distance(operation, row))
-    return _match(operation, _facts_of(nearest), belongs_to=nearest.operation_id)
+    return _match(operation, nearest.as_facts(), belongs_to=nearest.operation_id)
+
+
+def _claims(operation: Operation, row: ProviderRefund) -> bool:
+    """Whether a refund that is nobody's names this operation."""
+    mark = our_mark(row.metadata)
+    return (
+        row.operation_id is None
+        and mark is not None
+        and (mark.operation_id, mark.environment) == (operation.pk, operation.environment)
+    )
 
 
 def _match(
@@ -251,20 +267,6 @@ def _distance(operation: Operation, row: ProviderRefund) -> tuple[bool, bool, fl
 def _is_own(operation: Operation, row: ProviderRefund) -> bool:
     return (
         row.provider_object_id == operation.provider_object_id or row.operation_id == operation.pk
-    )
-
-
-def _facts_of(row: ProviderRefund) -> RefundFacts:
-    created = row.provider_created_at
-    return RefundFacts(
-        id=row.provider_object_id,
-        status=row.status,
-        amount=row.amount,
-        currency=row.currency,
-        charge=row.charge,
-        payment_intent=row.payment_intent,
-        created=int(created.timestamp()) if created else 0,
-        metadata=row.metadata,
     )
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Count, Max, Min, Q
+from django.db.models import CharField, Count, F, Func, Max, Min, Q
 
-from operations.domain.statuses import UNRESOLVED, Status
+from operations.domain.statuses import UNRESOLVED, Attention, Status
 from operations.models import Operation, WebhookEvent
 
 
@@ -28,6 +28,7 @@ class Metrics:
 
     unresolved: dict[str, int]
     flagged: int
+    flags: dict[str, int]
     oldest_waiting_person_s: float
     leases: int
     checks_overdue: int
@@ -60,6 +61,7 @@ def read_metrics(*, now: datetime) -> Metrics:
     return Metrics(
         unresolved={str(status): by_status.get(status, 0) for status in sorted(UNRESOLVED)},
         flagged=needy["flagged"],
+        flags=_flag_counts(),
         oldest_waiting_person_s=_age_s(needy["oldest"], now),
         leases=leases,
         checks_overdue=overdue,
@@ -99,6 +101,19 @@ def _read_notices(now: datetime) -> NoticeMetrics:
         subscriptions_failing=failing,
         subscriptions_disabled=disabled,
     )
+
+
+def _flag_counts() -> dict[str, int]:
+    """How many operations carry each flag."""
+    flags = Func(F("attention"), function="unnest", output_field=CharField())
+    counts = dict(
+        Operation.objects.exclude(attention=[])
+        .order_by()
+        .annotate(flag=flags)
+        .values_list("flag")
+        .annotate(count=Count("pk"))
+    )
+    return {str(flag): counts.get(flag, 0) for flag in sorted(Attention)}
 
 
 def _age_s(moment: datetime | None, now: datetime) -> float:

@@ -17,6 +17,7 @@ from operations.domain.closure import (
     is_closable,
     second_person_reasons,
 )
+from operations.domain.contradiction import against_the_outcome
 from operations.domain.matching import differences, our_mark
 from operations.domain.refund_state import (
     RefundStatus,
@@ -78,6 +79,7 @@ def close(
         now = engine.clock()
         reasons = why_second_person(engine, operation, decision.outcome, now)
         _refuse_if_waiting(operation)
+        _refuse_without_absence(operation, decision)
         if reasons:
             return _propose(operation, decision, reasons, actor, now)
         _settle(operation, decision, refund, actor, now)
@@ -101,6 +103,7 @@ def approve(
         operation = _lock_as_seen(proposal.operation_id, revision)
         now = engine.clock()
         proposal = _locked_proposal(proposal_id, actor)
+        _refuse_without_absence(operation, decision)
         _decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
         _settle(operation, decision, refund, actor, now, proposal=proposal)
         return operation
@@ -118,43 +121,6 @@ def reject(*, engine: Engine, proposal_id: int, note: str, actor: Actor) -> Oper
     _decide_proposal(proposal, ProposalState.REJECTED, note, actor, now)
     _audit(operation, actor, "proposal_rejected", note, now, proposal)
     return operation
-
-
-def clear_attention(
-    *,
-    engine: Engine,
-    operation_id: UUID,
-    attention: Attention,
-    reason: str,
-    revision: int,
-    actor: Actor,
-) -> Operation:
-    """Take a flag off, with a reason. Raises StaleView, ClosingRefused."""
-    with transaction.atomic():
-        operation = _lock_as_seen(operation_id, revision)
-        now = engine.clock()
-        if attention not in operation.attention:
-            raise ClosingRefused("This flag is not set any more.")
-        if not reason.strip():
-            raise ClosingRefused("Say why the flag can be cleared.", "reason")
-        before = operation.snapshot()
-        rest = [flag for flag in operation.attention if flag != attention]
-        resumes = attention is Attention.CONFIGURATION and operation.status == Status.OPEN
-        operation.change(
-            now=now,
-            attention=rest,
-            next_check_at=now if resumes else operation.next_check_at,
-        )
-        AuditEntry.append(
-            operation_id=operation.pk,
-            actor=actor,
-            action="attention_cleared",
-            now=now,
-            before=before,
-            after=operation.snapshot(),
-            reason=reason,
-        )
-        return operation
 
 
 def why_second_person(
@@ -206,6 +172,16 @@ def _lock_as_seen(operation_id: UUID, revision: int) -> Operation:
 def _refuse_if_waiting(operation: Operation) -> None:
     if operation.proposals.filter(state=ProposalState.WAITING).exists():
         raise ClosingRefused("A proposal is waiting for a second person already.")
+
+
+def _refuse_without_absence(operation: Operation, decision: Decision) -> None:
+    """An absence is evidence only when the newest look-up did not find the refund."""
+    if decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP:
+        absence = newest_absence(operation)
+        if absence is None or not absence.complete:
+            raise ClosingRefused(
+                "No complete look-up found it absent. Look up again first.", "kind"
+            )
 
 
 def _checked_refund(engine: Engine, operation_id: UUID, decision: Decision) -> RefundFacts | None:
@@ -301,9 +277,18 @@ def _settle(
         failure_message=decision.note.strip()[:500],
         next_check_at=None,
     )
-    if any(counts_as_refunded(row.status) for row in operation.refunds.all()):
-        # Two people decided against what the provider shows: both stay in front of people.
-        raise_attention(operation, Attention.CONFLICT, learned=learned, now=now, evidence=evidence)
+    for row in operation.refunds.all():
+        if counts_as_refunded(row.status):
+            # Two people decided against what the provider shows: both stay in front of people.
+            found = against_the_outcome(
+                Attention.CONFLICT,
+                status=Status(operation.status),
+                own_refund=operation.provider_object_id,
+                terms=operation.terms(),
+                refund=row.as_facts(),
+                reported=row.status,
+            )
+            raise_attention(operation, found, learned=learned, now=now, evidence=evidence)
 
 
 def _close_succeeded(

@@ -38,6 +38,9 @@ def decide_next(engine: Engine, operation: Operation, now: datetime) -> NextStep
         policy=engine.key_window,
         configuration_blocked=Attention.CONFIGURATION in operation.attention,
         paused=operation.account.paused_at is not None,
+        dispute_blocks=(
+            operation.payment.refunds_blocked and Attention.DISPUTED in operation.attention
+        ),
         now=now,
         jitter=engine.jitter(),
         promised_until=operation.key_window_closes_at,
@@ -76,10 +79,10 @@ def carry_out(
             planned = operation.next_check_at
             if planned is None or planned <= now:
                 planned = now + timedelta(seconds=_HOLD_S)
-            operation.change(now=now, next_check_at=planned)
+            operation.plan(now=now, next_check_at=planned)
         case HandOver():
             ends_at = operation.key_window_closes_at or now + timedelta(days=1)
-            operation.change(now=now, next_check_at=ends_at)
+            operation.plan(now=now, next_check_at=ends_at)
         case Settle(fact, refund):
             note, evidence = learned or _rule_spoke(operation, "An earlier answer decides it.", now)
             if refund is not None:

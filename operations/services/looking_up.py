@@ -13,7 +13,7 @@ from operations.domain.answers import PaymentFacts, RefundFacts, RefundList
 from operations.domain.audit import Actor
 from operations.domain.matching import our_mark
 from operations.domain.statuses import UNRESOLVED, Status
-from operations.models import EvidenceSource, Operation, Payment
+from operations.models import Evidence, EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
 from operations.services.engine import Engine
 from operations.services.learning import Learned
@@ -61,7 +61,9 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
     with transaction.atomic():
         # The payment before the operation, as everywhere: what sees all refunds of a payment goes
         # one after the other, and so never waits for another that waits for it.
-        Payment.objects.select_for_update(no_key=True).get(pk=operation.payment_id)
+        payment = Payment.objects.select_for_update(no_key=True).get(pk=operation.payment_id)
+        if seen.payment is not None:
+            payment.refresh(seen.payment, read_at=started_at)
         return _take(engine, lock(operation_id), seen, actor, started_at)
 
 
@@ -108,6 +110,7 @@ def _take(
         observed_at=started_at,
         facts=_facts(operation, seen, result, started_at),
     )
+    before = newest_lookup(operation)
     evidence = write_evidence(operation, learned, now=now, refund=ours[0] if ours else None)
     for refund in sorted(seen.refunds.refunds, key=lambda refund: refund.id):
         if refund not in ours:
@@ -115,12 +118,32 @@ def _take(
     for refund in sorted(ours, key=lambda refund: (refund.created, refund.id)):
         take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
     pause = _pause(engine, operation)
-    operation.change(
+    # A look-up that shows what the last one showed takes the ground from nobody's decision.
+    write = operation.plan if _shows_the_same(before, evidence) else operation.change
+    write(
         now=now,
         lookups_made=operation.lookups_made + 1,
         next_check_at=now + pause if pause else None,
     )
     return result
+
+
+#: What a person who decides has seen of a look-up.
+_SHOWN = ("result", "complete", "refunds_seen", "refunds_seen_count", "listed_total")
+_SHOWN_TOTAL = ("provider_total", "total_explained", "disputed")
+
+
+def newest_lookup(operation: Operation) -> Evidence | None:
+    """The newest look-up of an operation, or None."""
+    lookups = operation.evidence.filter(source=EvidenceSource.LOOKUP)
+    return lookups.order_by("-recorded_at", "-pk").first()
+
+
+def _shows_the_same(before: Evidence | None, evidence: Evidence) -> bool:
+    names = (*_SHOWN, *_SHOWN_TOTAL)
+    return before is not None and all(
+        before.facts.get(name) == evidence.facts.get(name) for name in names
+    )
 
 
 def _pause(engine: Engine, operation: Operation) -> timedelta | None:

@@ -11,9 +11,11 @@ from uuid import UUID
 from django.db import transaction
 
 from operations.domain.answers import RefundFacts
+from operations.domain.contradiction import other_terms
+from operations.domain.dispute import DisputeFacts
 from operations.domain.events import EventFacts
 from operations.domain.matching import our_mark, place_differences
-from operations.domain.statuses import Attention, Status
+from operations.domain.statuses import Status
 from operations.models import (
     Account,
     EvidenceSource,
@@ -25,6 +27,7 @@ from operations.models import (
 )
 from operations.providers.stripe_events import event_facts
 from operations.services.actors import webhook_actor
+from operations.services.disputing import take_dispute
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
@@ -34,7 +37,6 @@ from operations.services.settling import (
     lock,
     raise_attention,
     take_refund,
-    write_evidence,
 )
 
 #: An event with our mark and no operation is tried again for this long.
@@ -86,10 +88,12 @@ def _claim(now: datetime) -> WebhookEvent | None:
 
 def _handle(engine: Engine, event: WebhookEvent) -> Handled:
     facts = event_facts(event.payload)
-    if not facts.about_refunds:
+    if not facts.about_refunds and facts.dispute is None:
         return Handled(handling=Handling.IGNORED)
     if facts.livemode is not None and facts.livemode != engine.livemode:
         return Handled(handling=Handling.WRONG_MODE)
+    if facts.dispute is not None:
+        return _handle_dispute(engine, event, facts, facts.dispute)
     if len(facts.refunds) > 1:
         _lock_payment(event, facts)
     results = [_handle_refund(engine, event, facts, refund) for refund in facts.refunds]
@@ -103,6 +107,29 @@ def _handle(engine: Engine, event: WebhookEvent) -> Handled:
         results or [Handled(handling=Handling.NOT_OURS)],
         key=lambda result: order.index(result.handling),
     )
+
+
+def _handle_dispute(
+    engine: Engine, event: WebhookEvent, facts: EventFacts, dispute: DisputeFacts
+) -> Handled:
+    """A dispute marks the operations of its payment; it settles nothing."""
+    account = _account(event, engine)
+    if account is None:
+        return Handled(handling=Handling.NOT_OURS)
+    learned = Learned(
+        source=EvidenceSource.WEBHOOK,
+        summary=f"{facts.type}: dispute {dispute.id} is {dispute.status}.",
+        actor=webhook_actor(facts.id),
+        observed_at=event.provider_created_at or event.received_at,
+        event=event,
+        facts={"event_id": facts.id, "type": facts.type, "dispute": dispute.id},
+    )
+    now = engine.clock()
+    first, is_new = take_dispute(account=account, dispute=dispute, learned=learned, now=now)
+    if first is None:
+        return Handled(handling=Handling.NOT_OURS)
+    handling = Handling.APPLIED if is_new else Handling.NO_CHANGE
+    return Handled(handling=handling, operation=first)
 
 
 #: When an event carries several refunds, the first of these names what became of it.
@@ -177,15 +204,8 @@ def _apply(
         livemode=operation.account.livemode if facts.livemode is None else facts.livemode,
     )
     if misplaced:
-        if Attention.MISMATCH not in operation.attention:
-            evidence = write_evidence(operation, learned, now=now, refund=refund)
-            raise_attention(
-                operation,
-                Attention.MISMATCH,
-                learned=learned,
-                now=now,
-                evidence=evidence,
-            )
+        found = other_terms(refund, misplaced)
+        raise_attention(operation, found, learned=learned, now=now, refund=refund)
         _keep_foreign(event, engine, refund, learned)
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=now)

@@ -15,6 +15,7 @@ from operations.domain.answers import Answer, AnswerKind
 from operations.domain.audit import Actor
 from operations.domain.budgets import CallBudget
 from operations.domain.classify import Classification, classify
+from operations.domain.contradiction import of_an_answer
 from operations.domain.identity import in_one_order, uuid7
 from operations.domain.key_window import window_closes_at
 from operations.domain.next_step import (
@@ -268,7 +269,9 @@ def finish_attempt(
     save_answer(attempt, answer, reading, now)
     evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
     if reading.attention:
-        raise_attention(operation, reading.attention, learned=learned, now=now, evidence=evidence)
+        said = str(answer.http_status or answer.kind)
+        found = of_an_answer(reading.attention, attempt=str(attempt.pk), said=said)
+        raise_attention(operation, found, learned=learned, now=now, evidence=evidence)
     if operation.status != Status.OPEN:
         # A webhook or a look-up was faster: the answer is evidence beside it.
         if reading.refund is not None:

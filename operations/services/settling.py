@@ -13,7 +13,14 @@ from uuid import UUID
 from django.db import transaction
 
 from operations.domain.answers import RefundFacts
-from operations.domain.matching import differences
+from operations.domain.contradiction import (
+    Contradiction,
+    against_the_outcome,
+    other_owner,
+    other_terms,
+    second_refund,
+)
+from operations.domain.matching import differences, names_the_payment
 from operations.domain.refund_state import (
     counts_as_refunded,
     fact_of,
@@ -21,13 +28,12 @@ from operations.domain.refund_state import (
     known_status,
 )
 from operations.domain.statuses import (
-    Attention,
     Fact,
     Status,
     UnknownReason,
     transition,
 )
-from operations.models import AuditEntry, Evidence, Operation, collecting
+from operations.models import AuditEntry, Evidence, EvidenceSource, Flag, Operation, collecting
 from operations.models.proposal import ProposalState
 from operations.models.statements import made
 from operations.queries.locked import lock_and_read
@@ -105,19 +111,23 @@ def take_fact(
     evidence: Evidence,
     unknown_reason: UnknownReason | None = None,
     reason: str = "",
+    contradiction: Contradiction | None = None,
     **fields: Any,
 ) -> bool:
     """Let a fact change the operation, with its audit entry. Tells whether anything changed.
 
+    `contradiction`: the new one that the fact raises a flag for, where the table asks for one.
     Raises TransitionRefused for a cell that is not in the table.
     """
     before, status = operation.snapshot(), Status(operation.status)
     step = transition(status, fact)
-    raises = step.attention is not None and step.attention not in operation.attention
+    raises = contradiction is not None
     adds = any(getattr(operation, name) != value for name, value in fields.items())
     if step.to == operation.status and not raises and not adds:
         return False
-    operation.take(fact, now=now, unknown_reason=unknown_reason, **fields)
+    operation.take(fact, now=now, unknown_reason=unknown_reason, raises=raises, **fields)
+    if contradiction is not None:
+        Flag.keep(operation, contradiction, evidence=evidence, now=now)
     AuditEntry.append(
         operation_id=operation.pk,
         actor=learned.actor,
@@ -135,17 +145,25 @@ def take_fact(
 
 def raise_attention(
     operation: Operation,
-    attention: Attention,
+    contradiction: Contradiction,
     *,
     learned: Learned,
     now: datetime,
-    evidence: Evidence,
+    evidence: Evidence | None = None,
+    refund: RefundFacts | None = None,
 ) -> bool:
-    """Ask for a person without touching the status. Tells whether it was new."""
-    if attention in operation.attention:
+    """Ask for a person without touching the status. Tells whether the fact was new.
+
+    One that raised its flag before does nothing, also after a person has cleared it. Evidence is
+    written unless the caller has written it already.
+    """
+    if Flag.is_known(operation, contradiction):
         return False
     before = operation.snapshot()
-    operation.change(now=now, attention=[*operation.attention, str(attention)])
+    proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
+    flags = dict.fromkeys([*operation.attention, str(contradiction.attention)])
+    operation.change(now=now, attention=list(flags))
+    Flag.keep(operation, contradiction, evidence=proof, now=now)
     AuditEntry.append(
         operation_id=operation.pk,
         actor=learned.actor,
@@ -154,7 +172,7 @@ def raise_attention(
         before=before,
         after=operation.snapshot(),
         reason=learned.summary,
-        evidence_id=evidence.pk,
+        evidence_id=proof.pk,
     )
     _void_proposals(operation, now)
     announce(operation, before=Status(operation.status), flagged=True, now=now)
@@ -176,28 +194,36 @@ def take_refund(
     unless the caller has written it already.
     """
 
-    def ask_for_a_person(attention: Attention) -> None:
-        if attention not in operation.attention:
-            proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
-            raise_attention(operation, attention, learned=learned, now=now, evidence=proof)
+    def ask_for_a_person(contradiction: Contradiction) -> None:
+        raise_attention(
+            operation, contradiction, learned=learned, now=now, evidence=evidence, refund=refund
+        )
 
-    contradicts = bool(differences(operation.terms(), refund))
+    terms = operation.terms()
+    wrong = differences(terms, refund)
+    # A mark and an amount can be copied; the payment is asked for before it is believed.
+    is_hearsay = learned.source == EvidenceSource.WEBHOOK and not _is_tied(operation, refund)
     seen = see_refund(
         operation.account,
         refund,
-        operation=None if contradicts else operation,
+        operation=None if wrong or is_hearsay else operation,
         learned=learned,
         now=now,
     )
-    if contradicts:
-        ask_for_a_person(Attention.MISMATCH)
+    if wrong:
+        ask_for_a_person(other_terms(refund, wrong))
         return Taken.MISMATCH
+    if is_hearsay:
+        write_evidence(operation, learned, now=now, refund=refund)
+        return Taken.UNDECIDED
     if seen.operation_id != operation.pk:
-        ask_for_a_person(Attention.MISMATCH)
+        owner = str(seen.operation_id)
+        ask_for_a_person(other_owner(refund, operation=str(operation.pk), owner=owner))
         return Taken.MISMATCH
     if operation.provider_object_id not in ("", refund.id):
         if counts_as_refunded(seen.status):
-            ask_for_a_person(Attention.DUPLICATE_REFUND)
+            own = operation.provider_object_id
+            ask_for_a_person(second_refund(own_refund=own, terms=terms, refund=refund))
         return Taken.SECOND_REFUND
     fact = fact_of(seen.status) if known_status(refund.status) else None
     if fact is None:
@@ -206,12 +232,26 @@ def take_refund(
             write_evidence(operation, learned, now=now, refund=refund)
         return Taken.UNDECIDED
     fields = _fields_of(operation, refund, seen.status, fact)
-    if not _is_news(operation, fact, fields):
+    contradiction = _new_contradiction(operation, fact, refund, seen.status)
+    if contradiction is None and not _is_news(operation, fact, fields):
         doubtful = is_doubtful(seen.status, seen.status_since, refund.status, learned.observed_at)
         return Taken.DOUBTFUL if doubtful else Taken.NOTHING_NEW
     proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
-    take_fact(operation, fact, learned=learned, now=now, evidence=proof, **fields)
+    take_fact(
+        operation,
+        fact,
+        learned=learned,
+        now=now,
+        evidence=proof,
+        contradiction=contradiction,
+        **fields,
+    )
     return Taken.CHANGED
+
+
+def _is_tied(operation: Operation, refund: RefundFacts) -> bool:
+    """Whether a refund shows the payment, or is known to be this operation's already."""
+    return refund.id == operation.provider_object_id or names_the_payment(operation.terms(), refund)
 
 
 def _fields_of(
@@ -222,7 +262,8 @@ def _fields_of(
         "provider_object_id": refund.id,
         "provider_status": status,
     }
-    if fact is Fact.PROVIDER_PENDING:
+    if fact is Fact.PROVIDER_PENDING or operation.status == Status.FAILED:
+        # What an operation failed of stays as it was written; what the provider says is beside it.
         return fields
     fields["next_check_at"] = None
     if fact is Fact.PROVIDER_FAILED:
@@ -231,13 +272,27 @@ def _fields_of(
     return fields
 
 
+def _new_contradiction(
+    operation: Operation, fact: Fact, refund: RefundFacts, reported: str
+) -> Contradiction | None:
+    """The contradiction that this fact brings to a settled operation, if it is a new one."""
+    attention = transition(Status(operation.status), fact).attention
+    if attention is None:
+        return None
+    found = against_the_outcome(
+        attention,
+        status=Status(operation.status),
+        own_refund=operation.provider_object_id,
+        terms=operation.terms(),
+        refund=refund,
+        reported=reported,
+    )
+    return None if Flag.is_known(operation, found) else found
+
+
 def _is_news(operation: Operation, fact: Fact, fields: Mapping[str, Any]) -> bool:
-    step = transition(Status(operation.status), fact)
-    raises = step.attention is not None and step.attention not in operation.attention
-    if step.to != operation.status or raises:
+    if transition(Status(operation.status), fact).to != operation.status:
         return True
-    if operation.status == Status.FAILED:
-        return False
     return any(getattr(operation, name) != value for name, value in fields.items())
 
 

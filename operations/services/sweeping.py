@@ -70,7 +70,7 @@ def claim_due_checks(*, engine: Engine) -> list[UUID]:
     for operation in due:
         if operation.is_leased(now):
             continue
-        operation.change(now=now, next_check_at=now + timedelta(seconds=_CHECK_CLAIM_S))
+        operation.plan(now=now, next_check_at=now + timedelta(seconds=_CHECK_CLAIM_S))
         claimed.append(operation.pk)
     return claimed
 

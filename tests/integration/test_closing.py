@@ -10,12 +10,12 @@ from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPerson
 from operations.domain.statuses import Attention, Status
 from operations.models import AuditEntry, Evidence, EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
+from operations.services.clearing import clear_attention
 from operations.services.closing import (
     ClosingRefused,
     Decision,
     StaleView,
     approve,
-    clear_attention,
     close,
     reject,
 )
@@ -45,8 +45,8 @@ def looked_up(stage: Stage, operation: Operation) -> Operation:
 def failed(operation: Operation, **changes: Any) -> Decision:
     decision = Decision(
         outcome=ClosingOutcome.FAILED,
-        evidence_kind=EvidenceKind.ABSENT_IN_LOOKUP,
-        evidence_reference="",
+        evidence_kind=EvidenceKind.DASHBOARD,
+        evidence_reference="case 7731",
         note="Not on the payment.",
         revision=operation.revision,
     )
@@ -132,9 +132,7 @@ def test_note_and_evidence_are_wanted(stage: Stage) -> None:
     operation = looked_up(stage, unknown(stage, payment, made=False))
 
     assert_refused(stage, operation, failed(operation, note=" \n"), "note")
-    assert_refused(
-        stage, operation, failed(operation, evidence_kind=EvidenceKind.DASHBOARD), "reference"
-    )
+    assert_refused(stage, operation, failed(operation, evidence_reference=" "), "reference")
     assert_refused(stage, operation, succeeded(operation, " "), "reference")
 
 

@@ -53,8 +53,8 @@ def close_as_failed(stage: ContractStage, operation: Operation) -> list[str] | N
         operation_id=operation.pk,
         decision=Decision(
             outcome=ClosingOutcome.FAILED,
-            evidence_kind=EvidenceKind.ABSENT_IN_LOOKUP,
-            evidence_reference="",
+            evidence_kind=EvidenceKind.DASHBOARD,
+            evidence_reference="case 7731",
             note="Not on the list.",
             revision=operation.revision,
         ),

@@ -32,8 +32,8 @@ def close_as_failed(stage: Stage, operation: Operation) -> None:
         operation_id=operation.pk,
         decision=Decision(
             outcome=ClosingOutcome.FAILED,
-            evidence_kind=EvidenceKind.ABSENT_IN_LOOKUP,
-            evidence_reference="",
+            evidence_kind=EvidenceKind.DASHBOARD,
+            evidence_reference="case 7731",
             note="Not on the payment two minutes after the send.",
             revision=operation.revision,
         ),

@@ -6,7 +6,7 @@ import pytest
 
 from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import Operation
-from operations.services.closing import clear_attention
+from operations.services.clearing import clear_attention
 from operations.services.looking_up import LookupResult, look_up
 from operations.services.sweeping import check, claim_due_checks
 

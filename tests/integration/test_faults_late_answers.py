@@ -98,8 +98,8 @@ def test_late_success_after_a_person_found_that_it_failed_is_a_conflict(stage: S
         operation_id=operation.pk,
         decision=Decision(
             outcome=ClosingOutcome.FAILED,
-            evidence_kind=EvidenceKind.ABSENT_IN_LOOKUP,
-            evidence_reference="",
+            evidence_kind=EvidenceKind.DASHBOARD,
+            evidence_reference="case 7731",
             note="Not on the payment a day later.",
             revision=operation.revision,
         ),

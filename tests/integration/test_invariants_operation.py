@@ -188,7 +188,16 @@ def test_the_refund_of_an_operation_is_written_once(rows: Rows, other: str) -> N
 def test_every_change_counts_the_revision_by_one(rows: Rows, step: int) -> None:
     operation = rows.operation(revision=5)
     with refused(rows, by="operation_revision_counts"):
-        rows.update("operation", operation, next_check_at=NOW, revision=5 + step)
+        rows.update("operation", operation, failure_code="x", revision=5 + step)
+
+
+@pytest.mark.parametrize("step", [-1, 2])
+def test_a_plan_leaves_the_revision_or_counts_it_by_one(rows: Rows, step: int) -> None:
+    operation = rows.operation(revision=5)
+    rows.update("operation", operation, next_check_at=NOW, lookups_made=1)
+    rows.update("operation", operation, next_check_at=None, revision=6)
+    with refused(rows, by="operation_revision_counts"):
+        rows.update("operation", operation, next_check_at=NOW, revision=6 + step)
 
 
 @pytest.mark.parametrize("column", ["attempts_made", "lookups_made"])

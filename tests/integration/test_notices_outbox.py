@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.closure import ClosingOutcome, EvidenceKind
+from operations.domain.contradiction import Contradiction
 from operations.domain.notices import NoticeType
 from operations.domain.statuses import Attention, Status
 from operations.models import Delivery, EvidenceSource, Operation
@@ -43,7 +44,8 @@ def flag(stage: Stage, operation: Operation, attention: Attention) -> None:
     )
     row = lock(operation.pk)
     evidence = write_evidence(row, learned, now=now)
-    raise_attention(row, attention, learned=learned, now=now, evidence=evidence)
+    found = Contradiction(attention=attention, fact="du_1:blocks", sides=())
+    raise_attention(row, found, learned=learned, now=now, evidence=evidence)
 
 
 def test_success_is_told_with_what_a_get_would_answer(stage: Stage, listener: Receiver) -> None:

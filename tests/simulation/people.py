@@ -7,12 +7,12 @@ from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention
 from operations.models import Account, Operation, Proposal
 from operations.models.proposal import ProposalState
+from operations.services.clearing import clear_attention
 from operations.services.closing import (
     ClosingRefused,
     Decision,
     StaleView,
     approve,
-    clear_attention,
     close,
     reject,
 )
@@ -74,7 +74,7 @@ class People:
         self.world.clock.advance(self.world.rng.choice((0.0, 70.0)))
         self.jobs.look_up(operation.pk)
         revision = Operation.objects.values_list("revision", flat=True).get(pk=operation.pk)
-        self._close(operation, ClosingOutcome.FAILED, EvidenceKind.ABSENT_IN_LOOKUP, "", revision)
+        self._close(operation, ClosingOutcome.FAILED, EvidenceKind.DASHBOARD, "case 7", revision)
 
     def _close_as_seen(self, operation: Operation) -> None:
         """Close with what the dashboard shows, or hastily with the wrong refund or none."""

@@ -18,7 +18,7 @@ from operations.domain.closure import ClosingOutcome
 from operations.domain.statuses import Attention
 from operations.models import Proposal
 from operations.queries.dossier import Dossier
-from operations.services import closing
+from operations.services import clearing, closing
 from operations.services.closing import ClosingRefused, StaleView, why_second_person
 from operations.services.engine import default_engine
 
@@ -105,7 +105,7 @@ def clear_attention(request: ConsoleRequest, operation_id: UUID) -> HttpResponse
     """A flag goes, with a reason."""
 
     def call(form: forms.Form) -> None:
-        closing.clear_attention(
+        clearing.clear_attention(
             engine=default_engine(),
             operation_id=operation_id,
             attention=Attention(form.cleaned_data["attention"]),

@@ -30,7 +30,7 @@ def form_of(client: Client, operation: Operation, outcome: str = "") -> dict[str
 def decide(
     client: Client, operation: Operation, shown: dict[str, Any] | None = None, **changes: Any
 ) -> Any:
-    data = {"outcome": "failed", "kind": "absent_in_lookup", "reference": "", "note": NOTE}
+    data = {"outcome": "failed", "kind": "dashboard", "reference": "case 7731", "note": NOTE}
     shown = shown or form_of(client, operation)
     return client.post(reverse("close", args=[operation.pk]), data | shown | changes)
 
@@ -69,7 +69,7 @@ def test_one_person_closes_as_failed_on_a_fresh_absence(scenes: Scenes, signed_i
     assert "Maya Kline" in receipt
     assert NOTE in receipt
     statement = Evidence.objects.get(operation=operation, source="statement")
-    assert statement.facts["kind"] == "absent_in_lookup"
+    assert statement.facts["kind"] == "dashboard"
     entry = AuditEntry.objects.get(operation_id=operation.pk, action="closed_failed")
     assert (entry.reason, entry.actor_name) == (NOTE, "Maya Kline")
 
@@ -98,13 +98,13 @@ def test_one_person_closes_as_succeeded_with_a_refund_that_fits(
         ({"kind": ""}, "Choose what you saw."),
         ({"note": "   "}, "Write a note"),
         ({"kind": "dashboard", "reference": ""}, "Name the evidence"),
-        ({"outcome": "succeeded", "kind": "dashboard"}, "Give the provider&#x27;s refund id."),
+        ({"outcome": "succeeded", "reference": ""}, "Give the provider&#x27;s refund id."),
         (
             {"outcome": "succeeded", "kind": "dashboard", "reference": "re_nope"},
             "The provider has no refund re_nope in this account.",
         ),
         (
-            {"outcome": "succeeded", "reference": "re_1"},
+            {"outcome": "succeeded", "kind": "absent_in_lookup", "reference": "re_1"},
             "An absence can&#x27;t show that the refund exists.",
         ),
         ({"note": "a\x00b"}, "Null characters are not allowed."),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -67,7 +68,9 @@ def row(
             attention=attention or [],
         )
     if fact is not None:
-        more = {"provider_object_id": f"re_{order}"} if fact is Fact.PROVIDER_SUCCEEDED else {}
+        more: dict[str, Any] = (
+            {"provider_object_id": f"re_{order}"} if fact is Fact.PROVIDER_SUCCEEDED else {}
+        )
         reason = UnknownReason.SERVER_ERROR if fact is Fact.LEFT_UNDECIDED else None
         operation.take(fact, now=NOW, unknown_reason=reason, **more)
     return operation
