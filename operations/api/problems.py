@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 
 PROBLEM_TYPE = "application/problem+json"
 _TYPE_PREFIX = "urn:reconcile:problem:"
@@ -47,3 +47,18 @@ def field_problem(field: str, message: str, **extra: Any) -> HttpResponse:
         errors=[{"field": field, "message": message}],
         **extra,
     )
+
+
+def body_problem(status: int, code: str, field: str, message: str) -> HttpResponse:
+    """A problem with one part of the request."""
+    errors = [{"field": field, "message": message}]
+    return problem(status, code, f"{field}: {message}", errors=errors)
+
+
+def wrong_method(request: HttpRequest, allowed: str) -> HttpResponse:
+    """405 with what is taken instead."""
+    response = problem(
+        405, "method_not_allowed", f"{request.method} is not taken here; use {allowed}."
+    )
+    response["Allow"] = allowed
+    return response

@@ -1,26 +1,24 @@
 """The routes: parse, one call, answer."""
 
 import uuid
-from collections.abc import Callable
-from functools import wraps
 from typing import Annotated, Any
 
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
-from django.http.response import HttpResponseBase
-from ninja import Header, NinjaAPI, Status
+from ninja import Header, NinjaAPI, Router, Status
 from ninja.decorators import decorate_view
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from operations.api.auth import ApiKeyAuth
-from operations.api.problems import field_problem, problem
+from operations.api.bodies import caller, json_only, key_of
+from operations.api.notices import router as notices_router
+from operations.api.problems import field_problem, problem, wrong_method
 from operations.api.reading import NamedOnceParser, NamedTwice
 from operations.api.schemas import GroupAnswer, GroupRequest, RefundAnswer, RefundRequest
-from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
-from operations.models import ApiKey, Operation
+from operations.models import Operation
 from operations.queries.answers import answer, group_answer
 from operations.services.engine import default_engine
 from operations.services.requesting import (
@@ -34,6 +32,7 @@ from operations.services.requesting import (
     request_refund,
 )
 from operations.services.sending import InProgress
+from operations.services.subscribing import SubscriptionRefused
 
 log = structlog.get_logger(__name__)
 
@@ -50,32 +49,6 @@ api = NinjaAPI(
     auth=ApiKeyAuth(),
     urls_namespace="api-v1",
 )
-
-#: The largest body that is read, in bytes.
-_MAX_BODY = 64 * 1024
-
-
-def json_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Refuse a body that is not declared as JSON, or is too large, before it is read."""
-
-    @wraps(view)
-    def check(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if length.isdecimal() and int(length) > _MAX_BODY:
-            message = f"must not be larger than {_MAX_BODY} bytes"
-            return _body_problem(413, "body_too_large", "body", message)
-        if request.content_type != "application/json":
-            return _body_problem(
-                415, "unsupported_media_type", "Content-Type", "must be application/json"
-            )
-        return view(request, **arguments)
-
-    return check
-
-
-def _body_problem(status: int, code: str, field: str, message: str) -> HttpResponse:
-    errors = [{"field": field, "message": message}]
-    return problem(status, code, f"{field}: {message}", errors=errors)
 
 
 @api.post(
@@ -199,34 +172,33 @@ _UNLISTED: dict[str, Any] = {"auth": None, "include_in_schema": False}
 @api.api_operation(_NOT_POST, "/refund-groups", **_UNLISTED)
 def takes_post(request: HttpRequest) -> HttpResponse:
     """What is asked for is posted."""
-    return _wrong_method(request, "POST")
+    return wrong_method(request, "POST")
 
 
 @api.api_operation(_NOT_GET, "/refunds/{operation_id}", **_UNLISTED)
 def operation_takes_get(request: HttpRequest, operation_id: str) -> HttpResponse:
     """How an operation stands is read."""
-    return _wrong_method(request, "GET")
+    return wrong_method(request, "GET")
 
 
 @api.api_operation(_NOT_GET, "/refund-groups/{group}", **_UNLISTED)
 def group_takes_get(request: HttpRequest, group: str) -> HttpResponse:
     """How a group stands is read."""
-    return _wrong_method(request, "GET")
+    return wrong_method(request, "GET")
 
 
-# The last one: addresses are tried in their order.
-@api.api_operation(["GET", *_NOT_GET], "/{path:unknown}", **_UNLISTED)
+_rest = Router()
+
+
+@_rest.api_operation(["GET", *_NOT_GET], "/{path:unknown}", **_UNLISTED)
 def nothing_here(request: HttpRequest, unknown: str) -> HttpResponse:
     """Every other address below this API."""
     return problem(404, "not_found", "There is nothing at this address.")
 
 
-def _wrong_method(request: HttpRequest, allowed: str) -> HttpResponse:
-    response = problem(
-        405, "method_not_allowed", f"{request.method} is not taken here; use {allowed}."
-    )
-    response["Allow"] = allowed
-    return response
+api.add_router("", notices_router)
+# The last one: addresses are tried in their order.
+api.add_router("", _rest)
 
 
 def _not_found() -> HttpResponse:
@@ -234,15 +206,9 @@ def _not_found() -> HttpResponse:
 
 
 def _asker(request: HttpRequest, wish: RefundRequest | GroupRequest, token: str) -> Asker:
-    key: ApiKey = request.auth  # type: ignore[attr-defined]
     return Asker(
-        actor=Actor(
-            kind=ActorKind.API_KEY,
-            id=str(key.pk),
-            name=key.name,
-            address=str(request.META.get("REMOTE_ADDR", ""))[:64],
-        ),
-        api_key=key,
+        actor=caller(request),
+        api_key=key_of(request),
         token=token,
         tool_call_id=wish.tool_call_id,
         agent_run_id=wish.agent_run_id,
@@ -297,6 +263,11 @@ def _reused(request: HttpRequest, error: ReusedWithOtherInput) -> HttpResponse:
 @api.exception_handler(InputRefused)
 def _input_refused(request: HttpRequest, error: InputRefused) -> HttpResponse:
     return field_problem(error.field, str(error))
+
+
+@api.exception_handler(SubscriptionRefused)
+def _subscription_refused(request: HttpRequest, error: SubscriptionRefused) -> HttpResponse:
+    return field_problem(error.field or "body", str(error))
 
 
 @api.exception_handler(PaymentUnreadable)

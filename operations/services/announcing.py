@@ -4,7 +4,6 @@ One statement finds the subscribers and writes their deliveries; it goes out tog
 change. Nobody subscribed: nothing is written.
 """
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +18,8 @@ from operations.domain.statuses import Status
 from operations.models import Operation, collecting
 from operations.queries.answers import answer
 
+# As the API writes its answers, without blanks.
+_JSON = DjangoJSONEncoder(separators=(",", ":"), ensure_ascii=False)
 # The values are numbered in the order of their places.
 _WRITE = """
 INSERT INTO operations_delivery
@@ -63,4 +64,4 @@ def payload(operation: Operation, kind: NoticeType, now: datetime) -> str:
     """The body, byte for byte as it is signed and sent: what a GET would have answered then."""
     _, data = answer(operation, now=now)
     told = {"type": str(kind), "timestamp": now.astimezone(UTC), "data": data}
-    return json.dumps(told, cls=DjangoJSONEncoder, separators=(",", ":"), ensure_ascii=False)
+    return _JSON.encode(told)
