@@ -11,7 +11,9 @@ from operations.models import (
     ApiKey,
     Attempt,
     AuditEntry,
+    EventHandling,
     Evidence,
+    InboxItem,
     Operation,
     Payment,
     Proposal,
@@ -74,10 +76,20 @@ class OperationAdmin(ReadOnlyAdmin):
 class WebhookEventAdmin(ReadOnlyAdmin):
     """The inbox. The raw bytes stay in the database."""
 
-    list_display = ("event_id", "event_type", "handling", "received_at", "handled_at")
-    list_filter = ("handling",)
-    search_fields = ("event_id",)
+    list_display = ("event_id", "event_type", "received_at", "deliveries")
+    search_fields = ("=event_id",)
     exclude = ("raw",)
+    show_full_result_count = False
+
+
+@admin.register(EventHandling)
+class EventHandlingAdmin(ReadOnlyAdmin):
+    """What became of the events."""
+
+    list_display = ("provider_event_id", "event_type", "handling", "handled_at")
+    list_filter = ("handling",)
+    search_fields = ("=provider_event_id",)
+    show_full_result_count = False
 
 
 @admin.register(AuditEntry)
@@ -88,5 +100,5 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     search_fields = ("chain", "actor_name")
 
 
-for _model in (Attempt, Evidence, Payment, Proposal, ProviderRefund):
+for _model in (Attempt, Evidence, InboxItem, Payment, Proposal, ProviderRefund):
     admin.site.register(cast("type[Model]", _model), ReadOnlyAdmin)

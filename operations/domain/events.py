@@ -1,6 +1,8 @@
 """What an event of the provider says, in our words."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from operations.domain.answers import RefundFacts
 from operations.domain.dispute import DisputeFacts
@@ -8,7 +10,7 @@ from operations.domain.dispute import DisputeFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFacts:
-    """One event. `created` in UTC seconds, 0 when it is not a number.
+    """One event. `created` in UTC seconds, 0 when it is no time.
 
     `refunds` are the refunds it carries; `charge` and `payment_intent` name the payment it is
     about, when it says so. `request_key` is the idempotency key of the call that caused it.
@@ -27,3 +29,36 @@ class EventFacts:
     payment_intent: str
     about_refunds: bool
     dispute: DisputeFacts | None = None
+
+    @property
+    def relevant(self) -> bool:
+        """Whether there is anything to do about it."""
+        return self.about_refunds or self.dispute is not None
+
+
+def facts_to_json(facts: EventFacts) -> dict[str, Any]:
+    """The facts as JSON holds them."""
+    return {
+        "id": facts.id,
+        "type": facts.type,
+        "account": facts.account,
+        "livemode": facts.livemode,
+        "created": facts.created,
+        "request_key": facts.request_key,
+        "refunds": [_values(refund) for refund in facts.refunds],
+        "charge": facts.charge,
+        "payment_intent": facts.payment_intent,
+        "about_refunds": facts.about_refunds,
+        "dispute": _values(facts.dispute) if facts.dispute else None,
+    }
+
+
+def facts_from_json(kept: Mapping[str, Any]) -> EventFacts:
+    """The facts as they were written by `facts_to_json`."""
+    refunds = tuple(RefundFacts(**refund) for refund in kept["refunds"])
+    dispute = DisputeFacts(**kept["dispute"]) if kept.get("dispute") else None
+    return EventFacts(**{**kept, "refunds": refunds, "dispute": dispute})
+
+
+def _values(facts: RefundFacts | DisputeFacts) -> dict[str, Any]:
+    return {field.name: getattr(facts, field.name) for field in fields(facts)}

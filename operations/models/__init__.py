@@ -7,6 +7,7 @@ from operations.models.audit import AuditEntry
 from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
 from operations.models.flag import Flag
+from operations.models.inbox import EventHandling, Handling, InboxItem
 from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
 from operations.models.payment import Payment
@@ -15,7 +16,7 @@ from operations.models.provider_refund import ProviderRefund
 from operations.models.rate_bucket import RateBucket
 from operations.models.refund_report import RefundReport
 from operations.models.request import Request, RequestToken
-from operations.models.webhook_event import Handling, WebhookEvent
+from operations.models.webhook_event import WebhookEvent
 
 __all__ = [
     "Account",
@@ -26,10 +27,12 @@ __all__ = [
     "DeliveryState",
     "DeliveryTry",
     "Dispute",
+    "EventHandling",
     "Evidence",
     "EvidenceSource",
     "Flag",
     "Handling",
+    "InboxItem",
     "Operation",
     "Payment",
     "Proposal",

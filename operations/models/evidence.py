@@ -44,7 +44,9 @@ class Evidence(models.Model):
     )
     event = models.ForeignKey(
         "operations.WebhookEvent",
-        on_delete=models.PROTECT,
+        # Old events are removed; what this evidence rests on is kept in `facts`.
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
         null=True,
         blank=True,
         related_name="+",

@@ -55,7 +55,7 @@ def never_removed(prefix: str) -> list[pgtrigger.Trigger]:
     """No DELETE, no TRUNCATE."""
     return [
         pgtrigger.Protect(name=f"{prefix}_no_delete", operation=pgtrigger.Delete),
-        _no_truncate(prefix),
+        no_truncate(prefix),
     ]
 
 
@@ -302,15 +302,44 @@ def kept_for_a_day(prefix: str) -> list[pgtrigger.Trigger]:
             operation=pgtrigger.Delete,
             condition=pgtrigger.Condition("OLD.\"created_at\" > now() - interval '1 day'"),
         ),
-        _no_truncate(prefix),
+        no_truncate(prefix),
     ]
 
 
-def _no_truncate(prefix: str) -> pgtrigger.Trigger:
+def no_truncate(prefix: str) -> pgtrigger.Trigger:
+    """No TRUNCATE."""
     return pgtrigger.Trigger(
         name=f"{prefix}_no_truncate",
         level=pgtrigger.Statement,
         when=pgtrigger.Before,
         operation=pgtrigger.Truncate,
         func="RAISE EXCEPTION 'Rows of % are never removed.', TG_TABLE_NAME;",
+    )
+
+
+def only_handled_items_leave() -> pgtrigger.Trigger:
+    """An item leaves the inbox only when it is written down what became of its event.
+
+    One look at all rows of the statement, so that a batch costs little more than one.
+    """
+    return pgtrigger.Trigger(
+        name="inbox_item_handled_before_it_leaves",
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=pgtrigger.Delete,
+        referencing=pgtrigger.Referencing(old="gone"),  # type: ignore[no-untyped-call]
+        func=_func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM gone WHERE NOT EXISTS (
+                    SELECT 1 FROM operations_eventhandling AS handling
+                    WHERE handling.provider_event_id = gone.provider_event_id
+                      AND handling.event_id = gone.event_id
+                )
+            ) THEN
+                RAISE EXCEPTION 'An item of the inbox is removed before it is handled.';
+            END IF;
+            RETURN NULL;
+            """
+        ),
     )

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from operations.domain.events import EventFacts
@@ -93,7 +94,7 @@ def event_facts(body: Mapping[str, Any]) -> EventFacts:
         type=event_type,
         account=text_of(body.get("account")),
         livemode=body["livemode"] if isinstance(body.get("livemode"), bool) else None,
-        created=seconds(body.get("created")),
+        created=_created(body.get("created")),
         request_key=_request_key(body.get("request")),
         refunds=tuple(refunds),
         charge=charge,
@@ -107,6 +108,17 @@ def _object(body: Mapping[str, Any]) -> Mapping[str, Any]:
     data = body.get("data")
     thing = data.get("object") if isinstance(data, Mapping) else None
     return thing if isinstance(thing, Mapping) else {}
+
+
+def _created(value: object) -> int:
+    """UTC seconds; events of the second version write it out (Stripe, "Event destinations")."""
+    if not isinstance(value, str):
+        return seconds(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return 0
+    return max(0, int(moment.timestamp())) if moment.tzinfo else 0
 
 
 def _request_key(request: object) -> str:

@@ -15,6 +15,7 @@ from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import (
     Attempt,
     AuditEntry,
+    EventHandling,
     Evidence,
     EvidenceSource,
     Flag,
@@ -22,7 +23,6 @@ from operations.models import (
     Proposal,
     ProviderRefund,
     Request,
-    WebhookEvent,
 )
 from operations.models.audit import chain_of
 from operations.models.proposal import ProposalState
@@ -41,7 +41,7 @@ class Dossier:
     requests: list[Request]
     attempts: list[Attempt]
     evidence: list[Evidence]
-    events: list[WebhookEvent]
+    events: list[EventHandling]
     audit: list[AuditEntry]
     refunds: list[ProviderRefund]
     siblings: list[Operation]
@@ -97,8 +97,16 @@ def read_dossier(operation_id: UUID) -> Dossier | None:
         operation=operation,
         requests=list(operation.requests.select_related("api_key").order_by("received_at", "pk")),
         attempts=list(operation.attempts.order_by("number")),
-        evidence=list(operation.evidence.select_related("event").order_by("recorded_at", "pk")),
-        events=list(operation.events.defer("raw").order_by("received_at", "pk")),
+        evidence=list(
+            operation.evidence.select_related("event")
+            .defer("event__raw")
+            .order_by("recorded_at", "pk")
+        ),
+        events=list(
+            operation.event_handlings.select_related("event")
+            .defer("event__raw")
+            .order_by("handled_at", "pk")
+        ),
         audit=list(AuditEntry.objects.filter(chain=chain_of(operation.pk)).order_by("number")),
         refunds=list(
             ProviderRefund.objects.filter(

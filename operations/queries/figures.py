@@ -93,14 +93,16 @@ class Health:
 
 _HEALTH_SQL = """
 SELECT
-    (SELECT last_received_at FROM operations_webhookevent
-        ORDER BY last_received_at DESC LIMIT 1),
+    (SELECT max(last_received_at) FROM (
+        SELECT last_received_at FROM operations_webhookevent
+        ORDER BY id DESC LIMIT 100) AS newest),
     (SELECT count(*) FROM (
         SELECT 1 FROM operations_operation WHERE status = 'unknown' LIMIT %(most)s) AS capped),
     (SELECT min(needs_person_since) FROM operations_operation WHERE status = 'unknown'),
     (SELECT count(*) FROM (
-        SELECT 1 FROM operations_webhookevent
-        WHERE handled_at IS NULL AND handling_attempts > 0 LIMIT %(most)s) AS capped),
+        SELECT 1 FROM operations_inboxitem
+        WHERE (attempts > 0 AND claimed_until IS NULL) OR failures > 0
+        LIMIT %(most)s) AS capped),
     (SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM operations_account
         WHERE paused_at IS NOT NULL)
 """

@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.models import CharField, Count, F, Func, Max, Min, Q
 
 from operations.domain.statuses import UNRESOLVED, Attention, Status
-from operations.models import Operation, WebhookEvent
+from operations.models import InboxItem, Operation, WebhookEvent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +52,13 @@ def read_metrics(*, now: datetime) -> Metrics:
     )
     leases = Operation.objects.filter(lease_expires_at__isnull=False).count()
     overdue = Operation.objects.filter(status__in=UNRESOLVED, next_check_at__lt=now).count()
-    waiting = WebhookEvent.objects.filter(handled_at__isnull=True).aggregate(
+    waiting = InboxItem.objects.aggregate(
         count=Count("pk"),
-        failing=Count("pk", filter=~Q(handling_error="")),
+        failing=Count("pk", filter=~Q(error="")),
         oldest=Min("received_at"),
     )
-    last = WebhookEvent.objects.aggregate(last=Max("last_received_at"))["last"]
+    newest = WebhookEvent.objects.order_by("-pk").values("last_received_at")[:100]
+    last = newest.aggregate(last=Max("last_received_at"))["last"]
     return Metrics(
         unresolved={str(status): by_status.get(status, 0) for status in sorted(UNRESOLVED)},
         flagged=needy["flagged"],

@@ -10,11 +10,11 @@ from django.db.models import Q, QuerySet
 from operations.models import (
     Account,
     Attempt,
+    EventHandling,
     Operation,
     Payment,
     ProviderRefund,
     Request,
-    WebhookEvent,
 )
 from operations.queries.queue import QueueRow, listed, rows_of
 
@@ -62,7 +62,7 @@ def _ids(text: str) -> set[UUID]:
             Request.objects.filter(tool_call_id=text),
             Request.objects.filter(agent_run_id=text),
             Attempt.objects.filter(provider_request_id=text),
-            WebhookEvent.objects.filter(event_id=text),
+            EventHandling.objects.filter(provider_event_id=text),
         )
     ]
     as_uuid = _uuid(text)

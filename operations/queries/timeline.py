@@ -9,11 +9,11 @@ from operations.domain.statuses import SETTLED, Status
 from operations.models import (
     Attempt,
     AuditEntry,
+    EventHandling,
     Evidence,
     EvidenceSource,
     Handling,
     Request,
-    WebhookEvent,
 )
 from operations.queries.dossier import Dossier, provider_label
 from operations.queries.events import EventKind, TimelineEvent, Tone
@@ -166,14 +166,15 @@ def _lookup(row: Evidence, number: int, *, settled: bool) -> TimelineEvent:
 
 
 def _webhook(row: Evidence, *, settled: bool) -> TimelineEvent:
+    """It is told from the evidence's own facts: an old event may be gone."""
     event = row.event
     return TimelineEvent(
         at=row.recorded_at,
         kind=EventKind.WEBHOOK,
-        anchor=f"event-{row.event_id}" if event else f"evidence-{row.pk}",
-        head=say("Webhook {type}", type=Outside(event.event_type if event else "")),
+        anchor=f"event-{row.event_id}" if row.event_id else f"evidence-{row.pk}",
+        head=say("Webhook {type}", type=Outside(str(row.facts.get("type", "")))),
         text=in_words(row, settled=settled),
-        meta=(event.event_id,) if event else (),
+        meta=(str(row.facts["event_id"]),) if "event_id" in row.facts else (),
         raw=dict(event.payload) if event else dict(row.facts),
     )
 
@@ -219,21 +220,21 @@ def _quiet_webhooks(dossier: Dossier) -> Iterator[TimelineEvent]:
     """Events about this operation that told nothing new."""
     spoken = {row.event_id for row in dossier.evidence if row.event_id}
     for row in dossier.events:
-        if row.pk not in spoken:
+        if row.event_id not in spoken:
             yield _quiet_webhook(row)
 
 
-def _quiet_webhook(row: WebhookEvent) -> TimelineEvent:
+def _quiet_webhook(row: EventHandling) -> TimelineEvent:
     return TimelineEvent(
-        at=row.handled_at or row.received_at,
+        at=row.handled_at,
         kind=EventKind.WEBHOOK,
-        anchor=f"event-{row.pk}",
+        anchor=f"event-{row.event_id}",
         head=say("Webhook {type}", type=Outside(row.event_type)),
         text=say("Told nothing new.")
         if row.handling == Handling.NO_CHANGE
         else Sentence(f"{Handling(row.handling).label}."),
-        meta=(row.event_id,),
-        raw=dict(row.payload),
+        meta=(row.provider_event_id,),
+        raw=dict(row.event.payload) if row.event else {},
     )
 
 

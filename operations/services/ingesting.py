@@ -1,12 +1,21 @@
-"""Ingesting: an authentic event is stored and acknowledged; what it means is a job's."""
+"""Ingesting: an authentic event is stored and acknowledged; what it means is a job's.
 
+One statement stores any number of deliveries with what waits to be done about them, so that an
+event that was acknowledged is there once and in the inbox, whoever dies after the commit.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 
-from operations.models import WebhookEvent
+from operations.domain.events import EventFacts, facts_to_json
+from operations.domain.matching import our_mark
+from operations.models import statements
+from operations.models.webhook_event import filed_at
 from operations.providers.storable import storable
 from operations.providers.stripe_events import (
     SignatureRefused,
@@ -27,6 +36,26 @@ class EventAccountUnknown(Exception):
     """The address names an account that does not exist; nothing was stored."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One authentic delivery, ready to be stored. `payload` is JSON that PostgreSQL takes.
+
+    `account` is the provider's id of the account it belongs to, "" for the default one.
+    """
+
+    endpoint_account: str
+    account: str
+    facts: EventFacts
+    raw: bytes
+    payload: str
+    received_at: datetime
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two deliveries one event."""
+        return self.facts.id, self.account
+
+
 @transaction.atomic
 def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_account: str) -> bool:
     """Verify and store one delivery. True when the event is new, False for a repetition.
@@ -34,47 +63,123 @@ def receive_event(*, engine: Engine, raw: bytes, signature: str, endpoint_accoun
     `endpoint_account` is the account that the address names, "" for none. Raises EventRefused and
     EventAccountUnknown.
     """
-    now = engine.clock()
+    delivery = read_delivery(
+        secrets=engine.webhook_secrets,
+        now=engine.clock(),
+        raw=raw,
+        signature=signature,
+        endpoint_account=endpoint_account,
+    )
+    if endpoint_account and not delivery.account:
+        delivery = replace(delivery, account=named_account(engine, endpoint_account)[:64])
+    rows = statements.run(STORE, columns_of([delivery]))
+    return bool(rows[0][2])
+
+
+def read_delivery(
+    *,
+    secrets: Iterable[str],
+    now: datetime,
+    raw: bytes,
+    signature: str,
+    endpoint_account: str,
+) -> Delivery:
+    """Verify a delivery and read what it says. Raises EventRefused."""
     try:
-        verify_signature(
-            raw=raw, header=signature, secrets=engine.webhook_secrets, now=now.timestamp()
-        )
+        verify_signature(raw=raw, header=signature, secrets=secrets, now=now.timestamp())
         body = _stored(parse_json(raw))
     except (SignatureRefused, UnreadableEvent) as error:
         raise EventRefused(str(error)) from error
     facts = event_facts(body)
-    account = facts.account
-    if not account and endpoint_account:
-        account = _named_account(engine, endpoint_account)
-    created = WebhookEvent.objects.bulk_create(
-        [
-            WebhookEvent(
-                endpoint_account=endpoint_account[:64],
-                event_account=account[:64],
-                event_id=facts.id,
-                event_type=facts.type[:255],
-                livemode=facts.livemode,
-                provider_created_at=_moment(facts.created),
-                raw=raw,
-                payload=body,
-                received_at=now,
-                last_received_at=now,
-                handle_after=now,
-                deliveries=0,
-            )
-        ],
-        ignore_conflicts=True,
+    return Delivery(
+        endpoint_account=endpoint_account[:64],
+        account=facts.account[:64],
+        facts=facts,
+        raw=raw,
+        payload=json.dumps(body),
+        received_at=now,
     )
-    rows = WebhookEvent.objects.filter(event_account=account[:64], event_id=facts.id)
-    rows.update(deliveries=F("deliveries") + 1, last_received_at=now)
-    return bool(created) and rows.filter(deliveries=1).exists()
 
 
-def _named_account(engine: Engine, name: str) -> str:
+def named_account(engine: Engine, name: str) -> str:
+    """The provider's id of the account that an address names. Raises EventAccountUnknown."""
     try:
         return account_for(engine=engine, name=name).provider_account
     except UnknownAccount:
         raise EventAccountUnknown(name) from None
+
+
+def columns_of(deliveries: Sequence[Delivery]) -> list[Any]:
+    """The values of `STORE`: one list for each of its columns. No event may be in it twice."""
+    return [list(column) for column in zip(*map(_row, deliveries), strict=True)]
+
+
+def _row(delivery: Delivery) -> tuple[Any, ...]:
+    facts = delivery.facts
+    created = _moment(facts.created)
+    refund = facts.refunds[0] if len(facts.refunds) == 1 else None
+    mark = our_mark(refund.metadata) if refund else None
+    return (
+        delivery.endpoint_account,
+        delivery.account,
+        facts.id,
+        facts.type[:255],
+        facts.livemode,
+        created,
+        filed_at(created),
+        delivery.raw,
+        delivery.payload,
+        delivery.received_at,
+        facts.relevant,
+        refund.id if refund else "",
+        mark.operation_id if mark else None,
+        mark.environment[:255] if mark else "",
+        facts.request_key,
+        facts.charge,
+        facts.payment_intent,
+        json.dumps(facts_to_json(facts)),
+    )
+
+
+#: Stores the deliveries of `columns_of`; answers (event id, account, is new) for each. A repeated
+#: one is counted. Sorted, so that two processes that store the same events don't wait in a ring.
+STORE = """
+WITH given AS (
+    SELECT * FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::bool[], $6::timestamptz[],
+        $7::timestamptz[], $8::bytea[], $9::text[], $10::timestamptz[], $11::bool[],
+        $12::text[], $13::uuid[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[]
+    ) AS given (
+        endpoint_account, event_account, event_id, event_type, livemode, provider_created_at,
+        filed_at, raw, payload, received_at, relevant,
+        refund_id, marked_operation_id, marked_environment, request_key, charge, payment_intent,
+        facts
+    )
+), stored AS (
+    INSERT INTO operations_webhookevent AS kept
+        (endpoint_account, event_account, event_id, event_type, livemode, provider_created_at,
+         filed_at, raw, payload, received_at, last_received_at, deliveries)
+    SELECT endpoint_account, event_account, event_id, event_type, livemode, provider_created_at,
+         filed_at, raw, payload::jsonb, received_at, received_at, 1
+    FROM given ORDER BY event_id, event_account
+    ON CONFLICT (event_id, event_account, filed_at) DO UPDATE
+    SET deliveries = kept.deliveries + 1,
+        last_received_at = greatest(kept.last_received_at, EXCLUDED.last_received_at)
+    RETURNING id, event_id, event_account, filed_at, deliveries = 1 AS is_new
+), waiting AS (
+    INSERT INTO operations_inboxitem
+        (event_id, filed_at, provider_event_id, event_account, livemode, relevant,
+         refund_id, marked_operation_id, marked_environment, request_key, charge, payment_intent,
+         facts, received_at, handle_after, attempts, failures, handling, error)
+    SELECT stored.id, stored.filed_at, stored.event_id, stored.event_account, given.livemode,
+         given.relevant, given.refund_id, given.marked_operation_id,
+         given.marked_environment, given.request_key, given.charge, given.payment_intent,
+         given.facts::jsonb, given.received_at, given.received_at, 0, 0, '', ''
+    FROM stored JOIN given USING (event_id, event_account)
+    WHERE stored.is_new
+)
+SELECT event_id, event_account, is_new FROM stored
+"""
 
 
 def _stored(body: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from operations.domain.audit import Actor
-from operations.models import Attempt, EvidenceSource, WebhookEvent
+from operations.models import Attempt, EvidenceSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Learned:
     actor: Actor
     observed_at: datetime
     attempt: Attempt | None = None
-    event: WebhookEvent | None = None
+    event_pk: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -86,7 +86,7 @@ def write_evidence(
         operation_id=operation.pk,
         source=learned.source,
         attempt_id=learned.attempt.pk if learned.attempt else None,
-        event_id=learned.event.pk if learned.event else None,
+        event_id=learned.event_pk,
         provider_object_id=refund.id if refund else "",
         provider_status=refund.status[:64] if refund else "",
         amount=refund.amount if refund else None,

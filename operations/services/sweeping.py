@@ -9,7 +9,7 @@ from django.db import transaction
 from operations.domain.budgets import CallBudget
 from operations.domain.next_step import in_doubt
 from operations.domain.statuses import UNRESOLVED, Status
-from operations.models import Operation, WebhookEvent
+from operations.models import InboxItem, Operation
 from operations.services.actors import LOOKUP_JOB, SWEEP
 from operations.services.deciding import attempt_state
 from operations.services.engine import Engine
@@ -77,8 +77,8 @@ def claim_due_checks(*, engine: Engine) -> list[UUID]:
 
 def events_wait(*, engine: Engine) -> bool:
     """Whether an event waits that a lost message left unhandled."""
-    return WebhookEvent.objects.filter(
-        handled_at__isnull=True, handle_after__lte=engine.clock()
+    return InboxItem.objects.filter(
+        stuck_at__isnull=True, handle_after__lte=engine.clock()
     ).exists()
 
 

@@ -33,20 +33,23 @@ class Rows:
         """Run a statement written out."""
         return self.run(sql.SQL(statement), values)
 
-    def insert(self, table: str, **columns: Any) -> Any:
+    def insert(self, table: str, *, key: str = "id", **columns: Any) -> Any:
         """Insert one row; its id."""
-        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING id").format(
+        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING {}").format(
             sql.Identifier(f"operations_{table}"),
             sql.SQL(", ").join(map(sql.Identifier, columns)),
             sql.SQL(", ").join([sql.Placeholder()] * len(columns)),
+            sql.Identifier(key),
         )
         return self.run(statement, [_adapted(value) for value in columns.values()])[0][0]
 
-    def update(self, table: str, row: Any, **columns: Any) -> None:
+    def update(self, table: str, row: Any, *, key: str = "id", **columns: Any) -> None:
         """Update one row."""
         changes = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns]
-        statement = sql.SQL("UPDATE {} SET {} WHERE id = %s").format(
-            sql.Identifier(f"operations_{table}"), sql.SQL(", ").join(changes)
+        statement = sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(
+            sql.Identifier(f"operations_{table}"),
+            sql.SQL(", ").join(changes),
+            sql.Identifier(key),
         )
         self.run(statement, [*(_adapted(value) for value in columns.values()), row])
 
@@ -136,7 +139,7 @@ class Rows:
     def change(self, operation: UUID, **columns: Any) -> None:
         """An update of an operation that counts its revision, as every update has to."""
         revision = self.value("operation", operation, "revision")
-        self.update("operation", operation, **{"revision": revision + 1} | columns)
+        self.update("operation", operation, **({"revision": revision + 1} | columns))
 
     def lease(self, operation: UUID, fence: str = "holder") -> int:
         """What is written before an attempt; the attempt's number."""
@@ -177,13 +180,13 @@ class Rows:
 
     def finish(self, attempt: UUID, **columns: Any) -> None:
         """Save an attempt's answer."""
-        given = {
+        given: dict[str, Any] = {
             "outcome": "indeterminate",
             "answer_kind": "connection_lost",
             "finished_at": NOW + timedelta(seconds=1),
             "duration_ms": 1_000,
         }
-        self.update("attempt", attempt, **given | columns)
+        self.update("attempt", attempt, **(given | columns))
 
     def evidence(self, operation: UUID, **columns: Any) -> int:
         given: dict[str, Any] = {
@@ -284,17 +287,52 @@ class Rows:
             "event_id": f"evt_{next(_numbers)}",
             "event_type": "refund.updated",
             "livemode": False,
+            "filed_at": NOW,
             "raw": b"{}",
             "payload": {},
             "received_at": NOW,
             "last_received_at": NOW,
             "deliveries": 1,
-            "handling": "",
-            "handling_attempts": 0,
-            "handle_after": NOW,
-            "handling_error": "",
         }
         return int(self.insert("webhookevent", **given | columns))
+
+    def item(self, event: int | None = None, **columns: Any) -> int:
+        """An event that waits; its id."""
+        event = event or self.event()
+        given: dict[str, Any] = {
+            "event_id": event,
+            "filed_at": NOW,
+            "provider_event_id": self.value("webhookevent", event, "event_id"),
+            "event_account": "",
+            "relevant": True,
+            "refund_id": "",
+            "marked_environment": "",
+            "request_key": "",
+            "charge": "",
+            "payment_intent": "",
+            "facts": {},
+            "received_at": NOW,
+            "handle_after": NOW,
+            "attempts": 0,
+            "failures": 0,
+            "handling": "",
+            "error": "",
+        }
+        self.insert("inboxitem", key="event_id", **given | columns)
+        return event
+
+    def handling(self, event: int, **columns: Any) -> int:
+        given: dict[str, Any] = {
+            "event_id": event,
+            "filed_at": NOW,
+            "provider_event_id": self.value("webhookevent", event, "event_id"),
+            "event_type": "refund.updated",
+            "handling": "not_ours",
+            "handled_at": NOW,
+            "attempts": 1,
+            "error": "",
+        }
+        return int(self.insert("eventhandling", **given | columns))
 
     def proposal(self, operation: UUID, **columns: Any) -> int:
         given: dict[str, Any] = {

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
     "address",
     [
         "/admin/operations/operation/?status=%00",
-        "/admin/operations/webhookevent/?handling=%00",
+        "/admin/operations/eventhandling/?handling=%00",
         "/admin/operations/account/?%00=1",
     ],
 )

@@ -13,9 +13,11 @@ from django.db import transaction
 from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import (
     AuditEntry,
+    EventHandling,
     Evidence,
     EvidenceSource,
     Handling,
+    InboxItem,
     Operation,
     ProviderRefund,
     WebhookEvent,
@@ -28,6 +30,7 @@ from operations.services.sending import send_until_decided
 
 from .cases import CASES, ENVIRONMENT, Recording, provider_answer, webhook
 from .deliveries import deliver
+from .inboxes import handled
 from .recorded import Recorded, recorded_provider
 from .stage import JOB, SECRET, MovingClock, engine_for
 
@@ -42,18 +45,19 @@ def _environment_of_the_cases(settings: Any) -> Iterator[None]:
     default_engine.cache_clear()
 
 
-def receive(name: str) -> WebhookEvent:
-    """Deliver a recorded webhook and handle it; its row."""
+def receive(name: str) -> EventHandling | InboxItem:
+    """Deliver a recorded webhook and handle it; what became of it."""
     raw = webhook(name)
     response = deliver(raw)
     assert response.status_code == 200, response.content
     while handle_next_event(engine=default_engine()) is not None:
         pass
     row = WebhookEvent.objects.get(event_id=json.loads(raw)["id"])
-    assert row.handling_error == ""
     assert bytes(row.raw) == raw
     assert row.payload == json.loads(raw)
-    return row
+    became = InboxItem.objects.filter(pk=row.pk).first() or row.handlings.get()
+    assert became.error == ""
+    return became
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +219,7 @@ def test_audit_entry_names_the_event_and_its_evidence() -> None:
     assert (entry.actor_kind, entry.actor_id) == ("webhook", "evt_3FAKEE001")
     assert (entry.action, entry.evidence_id) == ("provider_succeeded", str(evidence.pk))
     assert (entry.before["status"], entry.after["status"]) == ("unknown", "succeeded")
-    assert (evidence.source, evidence.event) == (EvidenceSource.WEBHOOK, row)
+    assert (evidence.source, evidence.event_id) == (EvidenceSource.WEBHOOK, row.event_id)
 
 
 @pytest.mark.django_db
@@ -368,7 +372,8 @@ def test_dispute_never_closes_an_operation(name: str, operation: str) -> None:
 @pytest.mark.django_db
 def test_event_that_comes_before_its_operation_is_matched_afterwards() -> None:
     row = receive("40")
-    assert (row.handling, row.handled_at) == (Handling.UNMATCHED, None)
+    assert isinstance(row, InboxItem)
+    assert row.handling == Handling.UNMATCHED
 
     recording = Recording.named("a1")
     late = Recording(
@@ -382,10 +387,10 @@ def test_event_that_comes_before_its_operation_is_matched_afterwards() -> None:
     later = replace(engine, clock=lambda: engine.clock() + timedelta(minutes=1))
     assert handle_next_event(engine=later) is True
 
-    row.refresh_from_db()
     operation = Operation.objects.get()
     assert (operation.status, operation.provider_object_id) == (SUCCEEDED, "re_3FAKER040")
-    assert (row.handling, row.operation) == (APPLIED, operation)
+    became = handled(row.provider_event_id)
+    assert (became.handling, became.operation) == (APPLIED, operation)
 
 
 @pytest.mark.django_db
@@ -395,8 +400,7 @@ def test_event_of_an_operation_that_never_appears_is_given_up_after_days() -> No
 
     handle_next_event(engine=replace(engine, clock=lambda: engine.clock() + timedelta(days=4)))
 
-    row.refresh_from_db()
-    assert (row.handling, row.handled_at is not None) == (Handling.UNMATCHED, True)
+    assert handled(row.provider_event_id).handling == Handling.UNMATCHED
 
 
 REFUNDS_IN = {"05": 0, "09": 2, "10": 0, "12": 0, "13": 1, "34": 1, "47": 0, "48": 100}

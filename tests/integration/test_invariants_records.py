@@ -21,6 +21,8 @@ KEPT = [
     ("evidence", "evidence_no_delete", "evidence_no_truncate"),
     ("auditentry", "audit_no_delete", "audit_no_truncate"),
     ("webhookevent", "webhook_event_no_delete", "webhook_event_no_truncate"),
+    ("inboxitem", "inbox_item_handled_before_it_leaves", "inbox_item_no_truncate"),
+    ("eventhandling", "event_handling_no_delete", "event_handling_no_truncate"),
     ("providerrefund", "provider_refund_no_delete", "provider_refund_no_truncate"),
     ("refundreport", "refund_report_no_delete", "refund_report_no_truncate"),
     ("proposal", "proposal_no_delete", "proposal_no_truncate"),
@@ -33,6 +35,7 @@ UNCHANGED = [
     ("request", "request_no_update", "tool_call_id"),
     ("requesttoken", "request_token_no_update", "token"),
     ("refundreport", "refund_report_no_update", "told_by"),
+    ("eventhandling", "event_handling_no_update", "handling"),
 ]
 
 
@@ -52,7 +55,8 @@ def full(rows: Rows) -> UUID:
     rows.request(operation)
     rows.token(operation)
     rows.report(rows.refund(account, operation_id=operation))
-    rows.event(operation_id=operation)
+    rows.item()
+    rows.handling(rows.event(), operation_id=operation)
     rows.proposal(operation)
     rows.text("SET CONSTRAINTS ALL IMMEDIATE")
     return operation

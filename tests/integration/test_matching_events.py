@@ -14,9 +14,11 @@ from operations import jobs
 from operations.domain.statuses import Attention, Status
 from operations.models import (
     AuditEntry,
+    EventHandling,
     Evidence,
     EvidenceSource,
     Handling,
+    InboxItem,
     Operation,
     WebhookEvent,
 )
@@ -24,6 +26,7 @@ from operations.services.matching import handle_next_event
 from operations.services.sweeping import check, claim_due_checks, events_wait
 
 from .deliveries import WEBHOOKS, deliver, event
+from .inboxes import handled, waiting
 from .stage import PART, AtOnce, Stage, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -141,7 +144,7 @@ def test_doubled_and_late_webhooks_change_nothing(hooked: Stage) -> None:
 
     assert list(Operation.objects.values()) == before
     assert AuditEntry.objects.count() == entries
-    assert set(WebhookEvent.objects.values_list("handling", flat=True)) <= {
+    assert set(EventHandling.objects.values_list("handling", flat=True)) <= {
         Handling.NO_CHANGE, Handling.NOT_OURS,
     }  # fmt: skip
     assert all(row.deliveries >= 2 for row in WebhookEvent.objects.all())
@@ -228,20 +231,19 @@ def test_error_while_handling_is_kept_and_blocks_no_other_event(served: Stage) -
         assert handle_next_event(engine=served.engine) is True
         assert handle_next_event(engine=served.engine) is None
 
-    broken = WebhookEvent.objects.get(event_id="evt_1")
-    assert (broken.handled_at, broken.handling_attempts) == (None, 1)
-    assert "out of order today" in broken.handling_error
+    broken = waiting("evt_1")
+    assert (broken.attempts, broken.failures, broken.claimed_until) == (1, 1, None)
+    assert "out of order today" in broken.error
     assert broken.handle_after > served.clock()
-    assert WebhookEvent.objects.get(event_id="evt_2").handled_at is not None
+    assert handled("evt_2").handling == Handling.NO_CHANGE
     first.refresh_from_db()
     assert first.status == Status.UNKNOWN
     assert AuditEntry.objects.count() == entries
 
     served.clock.advance(3_600)
     assert handle_next_event(engine=served.engine) is True
-    broken.refresh_from_db()
     first.refresh_from_db()
-    assert (broken.handling, broken.handling_error) == (Handling.APPLIED, "")
+    assert (handled("evt_1").handling, handled("evt_1").attempts) == (Handling.APPLIED, 2)
     assert (first.status, first.provider_object_id) == (Status.SUCCEEDED, "re_ours")
 
 
@@ -253,15 +255,14 @@ def test_pauses_between_tries_grow_and_end_at_an_hour(served: Stage) -> None:
     with refused_evidence():
         for _ in range(14):
             assert handle_next_event(engine=served.engine) is True
-            row = WebhookEvent.objects.get()
-            pauses.append(round((row.handle_after - served.clock()).total_seconds()))
+            pauses.append(round((waiting().handle_after - served.clock()).total_seconds()))
             served.clock.advance(pauses[-1] + 1)
 
     assert pauses[:4] == [5, 10, 20, 40]
     assert pauses[-1] == 3_600
     assert pauses == sorted(pauses)
     assert handle_next_event(engine=served.engine) is True
-    assert WebhookEvent.objects.get().handling == Handling.APPLIED
+    assert handled().handling == Handling.APPLIED
 
 
 def test_workers_that_meet_handle_every_event_once(served: Stage) -> None:
@@ -270,13 +271,14 @@ def test_workers_that_meet_handle_every_event_once(served: Stage) -> None:
     for number in range(12):
         deliver(refund_event(f"evt_{number}", operation))
 
-    handled = AtOnce(
+    turns = AtOnce(
         [lambda: list(iter(partial(handle_next_event, engine=served.engine), None))] * 4
     ).results()
 
-    assert sum(len(part) for part in handled) == 12
+    assert sum(len(part) for part in turns) == 12
     assert AuditEntry.objects.filter(action="provider_succeeded").count() == 1
-    assert set(WebhookEvent.objects.values_list("handling_attempts", flat=True)) == {1}
+    assert list(EventHandling.objects.values_list("attempts", flat=True)) == [1] * 12
+    assert not InboxItem.objects.exists()
 
 
 def test_sweep_finds_the_events_that_a_lost_message_left(served: Stage) -> None:

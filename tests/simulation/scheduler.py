@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from operations.domain.identity import METADATA_OPERATION
 from operations.domain.statuses import UNRESOLVED
-from operations.models import Operation, WebhookEvent
+from operations.models import InboxItem, Operation
 from tests.simulation.callers import Callers
 from tests.simulation.checks import judge
 from tests.simulation.jobs import Jobs
@@ -108,7 +108,7 @@ class Scheduler:
             # While a send is in flight nothing else is done with its operation.
             if (time := leased_until or (check_at if status in UNRESOLVED else None))
         ]
-        events = WebhookEvent.objects.filter(handled_at__isnull=True)
+        events = InboxItem.objects.filter(stuck_at__isnull=True)
         times: list[tuple[float, Callable[[], object]]] = [
             (at.timestamp() - offset, self.jobs.handle_event)
             for at in events.values_list("handle_after", flat=True)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
 
-from operations.models import Evidence, Request, WebhookEvent
+from operations.models import EventHandling, Evidence, InboxItem, Request, WebhookEvent
 from tests.simulation.checks.judging import Rest, check
 
 _UNRESOLVED = {"open", "processing", "unknown"}
@@ -88,10 +88,14 @@ def every_answer_is_evidence(rest: Rest) -> Iterator[str]:
 @check
 def every_event_was_handled(rest: Rest) -> Iterator[str]:
     """What arrived is kept, and no event made its handling fail."""
-    kept = {event.event_id: event for event in WebhookEvent.objects.all()}
+    kept = set(WebhookEvent.objects.values_list("event_id", flat=True))
     for letter in rest.world.mail.letters:
         if letter.deliveries and letter.event_id not in kept:
             yield f"{letter.event_id} was acknowledged and is lost"
-    for event in kept.values():
-        if event.handled_at is None or event.handling_error:
-            yield f"{event.event_id}: {event.handling_error or 'never handled'}"
+    for item in InboxItem.objects.all():
+        yield f"{item.provider_event_id}: {item.error or 'never handled'}"
+    handled = set(EventHandling.objects.values_list("provider_event_id", flat=True))
+    for event_id in kept - handled:
+        yield f"{event_id}: nobody knows what became of it"
+    for failed in EventHandling.objects.exclude(error=""):
+        yield f"{failed.provider_event_id}: {failed.error}"
