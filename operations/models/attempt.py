@@ -1,13 +1,11 @@
 """One HTTP send to the provider, written and committed before the bytes leave."""
 
-import pgtrigger
 from django.db import models
 from django.db.models import Q
 
-from operations.domain.answers import AnswerKind
-from operations.domain.classify import Doubt, Outcome
+from operations.models.attempt_guard import ATTEMPT_GUARD
 from operations.models.operation import Operation
-from operations.models.triggers import fits_its_operation, never_removed
+from operations.models.triggers import never_removed
 
 
 class Attempt(models.Model):
@@ -53,47 +51,6 @@ class Attempt(models.Model):
                 condition=Q(outcome=""),
                 name="attempt_one_in_flight",
             ),
-            models.CheckConstraint(
-                condition=Q(outcome__in=["", *sorted(Outcome)]),
-                name="attempt_outcome_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(doubt__in=sorted(Doubt)), name="attempt_doubt_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(answer_kind__in=["", *sorted(AnswerKind)]),
-                name="attempt_answer_known",
-            ),
-            # In flight nothing is known; once it is over, when and how it ended.
-            models.CheckConstraint(
-                condition=(
-                    Q(
-                        outcome="",
-                        doubt="",
-                        attention="",
-                        answer_kind="",
-                        finished_at__isnull=True,
-                        duration_ms__isnull=True,
-                        http_status__isnull=True,
-                        provider_request_id="",
-                        replayed=False,
-                        should_retry__isnull=True,
-                        retry_after_s__isnull=True,
-                        error_type="",
-                        error_code="",
-                        message="",
-                        body__isnull=True,
-                        refund__isnull=True,
-                    )
-                    | (~Q(outcome="") & ~Q(answer_kind="") & Q(finished_at__isnull=False))
-                ),
-                name="attempt_finished_is_whole",
-            ),
-            # An accepted attempt keeps the refund that the decision rests on.
-            models.CheckConstraint(
-                condition=~Q(outcome=Outcome.ACCEPTED) | Q(refund__isnull=False),
-                name="attempt_accepted_keeps_the_refund",
-            ),
         ]
         indexes = [
             # Serves: the search box.
@@ -103,32 +60,7 @@ class Attempt(models.Model):
                 name="attempt_by_request_id",
             ),
         ]
-        triggers = [
-            pgtrigger.Protect(
-                name="attempt_starts_in_flight",
-                operation=pgtrigger.Insert,
-                condition=~pgtrigger.Q(new__outcome=""),
-            ),
-            fits_its_operation(),
-            pgtrigger.Protect(
-                name="attempt_written_once",
-                operation=pgtrigger.Update,
-                condition=~pgtrigger.Q(old__outcome=""),
-            ),
-            pgtrigger.ReadOnly(
-                name="attempt_frozen",
-                fields=[
-                    "id",
-                    "operation",
-                    "number",
-                    "idempotency_key",
-                    "parameters",
-                    "fence",
-                    "started_at",
-                ],
-            ),
-            *never_removed("attempt"),
-        ]
+        triggers = [ATTEMPT_GUARD, *never_removed("attempt")]
 
     def __str__(self) -> str:
         return f"attempt {self.number}"

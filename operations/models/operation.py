@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -16,25 +15,16 @@ from operations.domain.money import Money
 from operations.domain.statuses import (
     SETTLED,
     UNRESOLVED,
-    Attention,
     Fact,
     Status,
     UnknownReason,
-    status_changes,
     transition,
 )
 from operations.models import collecting
 from operations.models.account import Account, ApiKey
+from operations.models.operation_guard import OPERATION_GUARD
 from operations.models.payment import Payment
-from operations.models.triggers import (
-    fits_its_payment,
-    flags_go_by_people,
-    lease_covers_the_send,
-    moves_only,
-    never_removed,
-    no_update_when,
-    only_forward,
-)
+from operations.models.triggers import never_removed
 
 _UNRESOLVED = sorted(UNRESOLVED)
 _SETTLED = sorted(SETTLED)
@@ -116,8 +106,6 @@ class Operation(models.Model):
             models.UniqueConstraint(
                 fields=["idempotency_key", "account"], name="operation_key_once"
             ),
-            # An empty key would be replaced by a random one on its way to Stripe.
-            models.CheckConstraint(condition=~Q(idempotency_key=""), name="operation_has_a_key"),
             # The database picks the winner of two requests for one refund.
             models.UniqueConstraint(
                 fields=["account", "order_id", "reference"],
@@ -129,42 +117,8 @@ class Operation(models.Model):
                 condition=~Q(provider_object_id=""),
                 name="operation_one_provider_object",
             ),
-            models.CheckConstraint(condition=Q(amount__gt=0), name="operation_amount_positive"),
-            models.CheckConstraint(
-                condition=Q(currency__regex=r"^[a-z]{3}$"),
-                name="operation_currency_code",
-            ),
             models.CheckConstraint(
                 condition=Q(status__in=sorted(Status)), name="operation_status_known"
-            ),
-            models.CheckConstraint(
-                condition=(
-                    Q(status=Status.UNKNOWN, unknown_reason__in=sorted(UnknownReason))
-                    | (~Q(status=Status.UNKNOWN) & Q(unknown_reason=""))
-                ),
-                name="operation_unknown_has_a_reason",
-            ),
-            models.CheckConstraint(
-                condition=~Q(status=Status.SUCCEEDED) | ~Q(provider_object_id=""),
-                name="operation_success_names_a_refund",
-            ),
-            models.CheckConstraint(
-                condition=(
-                    Q(status__in=_SETTLED, settled_at__isnull=False)
-                    | Q(status__in=_UNRESOLVED, settled_at__isnull=True)
-                ),
-                name="operation_settled_has_a_time",
-            ),
-            models.CheckConstraint(
-                condition=(
-                    Q(lease_owner="", lease_expires_at__isnull=True)
-                    | (~Q(lease_owner="") & Q(lease_expires_at__isnull=False))
-                ),
-                name="operation_lease_is_whole",
-            ),
-            models.CheckConstraint(
-                condition=Q(attention__contained_by=sorted(Attention)),
-                name="operation_attention_known",
             ),
         ]
         indexes = [
@@ -221,48 +175,7 @@ class Operation(models.Model):
                 name="operation_by_attention",
             ),
         ]
-        triggers = [
-            moves_only("operation_status_moves", status_changes()),
-            pgtrigger.Protect(
-                name="operation_starts_open",
-                operation=pgtrigger.Insert,
-                condition=~pgtrigger.Q(new__status=Status.OPEN.value),
-            ),
-            pgtrigger.ReadOnly(
-                name="operation_frozen",
-                fields=[
-                    "id",
-                    "account",
-                    "payment",
-                    "opened_by",
-                    "group",
-                    "reissue_of",
-                    "kind",
-                    "order_id",
-                    "reference",
-                    "customer_account",
-                    "amount",
-                    "currency",
-                    "reason",
-                    "input_hash",
-                    "environment",
-                    "endpoint",
-                    "idempotency_key",
-                    "parameters",
-                    "created_at",
-                ],
-            ),
-            no_update_when(
-                "operation_refund_written_once",
-                "OLD.\"provider_object_id\" <> ''"
-                ' AND NEW."provider_object_id" <> OLD."provider_object_id"',
-            ),
-            *only_forward(),
-            flags_go_by_people(),
-            lease_covers_the_send(),
-            fits_its_payment(),
-            *never_removed("operation"),
-        ]
+        triggers = [OPERATION_GUARD, *never_removed("operation")]
 
     def __str__(self) -> str:
         return str(self.id)

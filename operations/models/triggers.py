@@ -1,7 +1,5 @@
 """Triggers: what a table refuses, whoever asks and in whatever words."""
 
-from collections.abc import Iterable
-
 import pgtrigger
 from django.db import models
 from pgtrigger.compiler import Trigger as Compiled
@@ -34,7 +32,7 @@ class AlwaysSql(UpsertTriggerSql):
         """
 
 
-class _Always(pgtrigger.Trigger):
+class Always(pgtrigger.Trigger):
     """A trigger that runs for every row of the busy tables, whatever the session has set."""
 
     def compile(self, model: type[models.Model]) -> Compiled:  # type: ignore[override]
@@ -73,155 +71,9 @@ def no_update_when(name: str, condition: str) -> pgtrigger.Trigger:
     )
 
 
-def moves_only(name: str, changes: Iterable[tuple[str, str]]) -> pgtrigger.Trigger:
-    """A status changes as the transition table says. A condition: a change that is let through
-    calls no function."""
-    allowed = ", ".join(f"('{start}', '{end}')" for start, end in changes)
-    return no_update_when(
-        name,
-        f'NEW."status" <> OLD."status" AND (OLD."status", NEW."status") NOT IN ({allowed})',
-    )
-
-
-#: What of an operation says only when to look or send next.
-_PLAN = "ARRAY['lookups_made', 'next_check_at', 'next_send_at']"
-
-
-def flags_go_by_people() -> pgtrigger.Trigger:
-    """A flag leaves an operation only after a person has cleared every fact that raised it."""
-    return pgtrigger.Trigger(
-        name="operation_flags_go_by_people",
-        when=pgtrigger.Before,
-        operation=pgtrigger.Update,
-        condition=pgtrigger.Condition('NOT (OLD."attention" <@ NEW."attention")'),
-        func=_func(
-            """
-            IF EXISTS (
-                SELECT 1 FROM operations_flag AS standing
-                WHERE standing.operation_id = NEW.id
-                  AND standing.cleared_at IS NULL
-                  AND standing.attention <> ALL (NEW.attention)
-            ) THEN
-                RAISE EXCEPTION 'Operation % has a flag that nobody cleared.', NEW.id;
-            END IF;
-            RETURN NEW;
-            """
-        ),
-    )
-
-
-def only_forward() -> list[pgtrigger.Trigger]:
-    """What of an operation only ever goes one way.
-
-    Every change raises the revision, so that no page and no job acts on a view that is not the
-    last one; only when to look or send next may change without. The key's window is promised
-    from the first send and is never stretched.
-    """
-    return [
-        no_update_when(
-            "operation_revision_counts",
-            'NEW."revision" <> OLD."revision" + 1 AND ('
-            'NEW."revision" <> OLD."revision"'
-            f" OR (to_jsonb(NEW.*) - {_PLAN}) <> (to_jsonb(OLD.*) - {_PLAN}))",
-        ),
-        no_update_when(
-            "operation_counts_kept",
-            'NEW."attempts_made" < OLD."attempts_made" OR NEW."lookups_made" < OLD."lookups_made"',
-        ),
-        no_update_when(
-            "operation_first_send_kept",
-            'OLD."first_sent_at" IS NOT NULL'
-            ' AND NEW."first_sent_at" IS DISTINCT FROM OLD."first_sent_at"',
-        ),
-        no_update_when(
-            "operation_key_window_kept",
-            'OLD."key_window_closes_at" IS NOT NULL'
-            ' AND (NEW."key_window_closes_at" IS NULL'
-            ' OR NEW."key_window_closes_at" > OLD."key_window_closes_at")',
-        ),
-    ]
-
-
-def lease_covers_the_send() -> pgtrigger.Trigger:
-    """A lease stays until its attempt is finished: the sweep finds lost sends by their lease."""
-    return _Always(
-        name="operation_lease_covers_the_send",
-        when=pgtrigger.Before,
-        operation=pgtrigger.Update,
-        condition=pgtrigger.Condition(
-            'OLD."lease_owner" <> \'\' AND NEW."lease_owner" <> OLD."lease_owner"'
-        ),
-        func=_func(
-            """
-            IF EXISTS (
-                SELECT 1 FROM operations_attempt
-                WHERE operation_id = NEW.id AND outcome = ''
-            ) THEN
-                RAISE EXCEPTION 'Operation % has a send in flight under its lease.', NEW.id;
-            END IF;
-            RETURN NEW;
-            """
-        ),
-    )
-
-
-def fits_its_payment() -> pgtrigger.Trigger:
-    """An operation belongs to the account of its payment and is in its currency."""
-    return _Always(
-        name="operation_fits_its_payment",
-        when=pgtrigger.Before,
-        operation=pgtrigger.Insert,
-        func=_func(
-            """
-            IF EXISTS (
-                SELECT 1 FROM operations_payment AS payment
-                WHERE payment.id = NEW.payment_id
-                  AND (payment.account_id <> NEW.account_id
-                       OR payment.currency <> NEW.currency)
-            ) THEN
-                RAISE EXCEPTION 'Operation % differs from its payment.', NEW.id;
-            END IF;
-            RETURN NEW;
-            """
-        ),
-    )
-
-
-def fits_its_operation() -> pgtrigger.Trigger:
-    """An attempt is begun only as its operation allows, which this locks.
-
-    The operation is open and leased to the sender, the attempt is its next one and carries its
-    one key and its frozen body, and a repetition begins before the key's window closes.
-    """
-    return _Always(
-        name="attempt_fits_its_operation",
-        when=pgtrigger.Before,
-        operation=pgtrigger.Insert,
-        declare=[("parent", "operations_operation%ROWTYPE")],
-        func=_func(
-            """
-            SELECT * INTO parent FROM operations_operation
-            WHERE id = NEW.operation_id FOR NO KEY UPDATE;
-            IF FOUND AND (
-                parent.status <> 'open'
-                OR parent.lease_owner = ''
-                OR parent.lease_owner <> NEW.fence
-                OR parent.attempts_made <> NEW.number
-                OR parent.idempotency_key <> NEW.idempotency_key
-                OR parent.parameters <> NEW.parameters
-                OR (NEW.number > 1 AND NEW.started_at >= parent.key_window_closes_at)
-            ) THEN
-                RAISE EXCEPTION 'Attempt % does not fit operation %.', NEW.number, parent.id;
-            END IF;
-            RETURN NEW;
-            """
-        ),
-    )
-
-
 def refund_fits_its_operation() -> pgtrigger.Trigger:
     """A refund belongs to no operation of another account, amount or currency."""
-    return _Always(
+    return Always(
         name="provider_refund_fits_its_operation",
         when=pgtrigger.Before,
         operation=pgtrigger.Insert | pgtrigger.UpdateOf("operation_id"),  # type: ignore[no-untyped-call]
@@ -244,7 +96,7 @@ def refund_fits_its_operation() -> pgtrigger.Trigger:
 
 def fits_its_attempt() -> pgtrigger.Trigger:
     """Evidence of an attempt belongs to that attempt's operation."""
-    return _Always(
+    return Always(
         name="evidence_fits_its_attempt",
         when=pgtrigger.Before,
         operation=pgtrigger.Insert,
@@ -266,7 +118,7 @@ def fits_its_attempt() -> pgtrigger.Trigger:
 
 def follows_the_last(*, system_chain: str, chain_start: str) -> pgtrigger.Trigger:
     """An audit entry goes on from the last one of its operation's chain, without a gap."""
-    return _Always(
+    return Always(
         name="audit_follows_the_last",
         when=pgtrigger.Before,
         operation=pgtrigger.Insert,

@@ -7,6 +7,8 @@ import pytest
 from django.apps import apps
 from django.db import connection, models
 
+from operations.models.guards import Guard
+
 #: What a test must break by name: the models' constraints, triggers and unique columns.
 MODELS = list(apps.get_app_config("operations").get_models())
 
@@ -18,7 +20,11 @@ def _rules(model: type[models.Model]) -> list[str]:
         for field in model._meta.local_fields
         if field.unique and not field.primary_key
     ]
-    triggers = [str(trigger.name) for trigger in getattr(model._meta, "triggers", [])]
+    triggers = [
+        name
+        for trigger in getattr(model._meta, "triggers", [])
+        for name in (trigger.rules if isinstance(trigger, Guard) else [str(trigger.name)])
+    ]
     return [*(rule.name for rule in model._meta.constraints), *triggers, *unique]
 
 
@@ -57,8 +63,11 @@ def test_a_table_has_the_rules_of_its_model(model: type[models.Model]) -> None:
             " UNION SELECT indexrelid::regclass::text FROM pg_index"
             " WHERE indrelid = %s::regclass AND indisunique"
             " UNION SELECT regexp_replace(tgname, '^pgtrigger_(.*)_[0-9a-f]{5}$', '\\1')"
-            " FROM pg_trigger WHERE tgrelid = %s::regclass AND tgenabled = 'O'",
-            [table] * 3,
+            " FROM pg_trigger WHERE tgrelid = %s::regclass AND tgenabled = 'O'"
+            " UNION SELECT (regexp_matches(prosrc, 'THEN (?:broken := )?''(\\w+)''', 'g'))[1]"
+            " FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid"
+            " WHERE tgrelid = %s::regclass AND tgenabled = 'O'",
+            [table] * 4,
         )
         found = {name for (name,) in cursor.fetchall()}
     assert set(_rules(model)) <= found
