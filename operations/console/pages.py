@@ -27,6 +27,7 @@ def answer(
         "livemode": settings.RECONCILE.livemode,
         "may_decide": Act.DECIDE in request.acts,
         "may_approve": Act.APPROVE in request.acts,
+        "may_administer": Act.ADMINISTER in request.acts,
     }
     if not alone:
         shared["health"] = health()

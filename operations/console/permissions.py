@@ -34,12 +34,14 @@ class Act(StrEnum):
     READ = "read"
     DECIDE = "decide"
     APPROVE = "approve"
+    ADMINISTER = "administer"
 
 
 _MAY: dict[Act, frozenset[str]] = {
     Act.READ: frozenset(Role),
     Act.DECIDE: frozenset([Role.OPERATOR, Role.APPROVER, Role.ADMIN]),
     Act.APPROVE: frozenset([Role.APPROVER, Role.ADMIN]),
+    Act.ADMINISTER: frozenset([Role.ADMIN]),
 }
 
 

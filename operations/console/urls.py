@@ -2,11 +2,18 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from operations.console.views import closing, operation, queue
+from operations.console.views import closing, notices, operation, queue
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", queue.queue, name="queue"),
     path("search/", queue.search, name="search"),
+    path("notices/", notices.subscriptions, name="subscriptions"),
+    path("notices/<uuid:subscription_id>/", notices.subscription, name="subscription"),
+    path("notices/<uuid:subscription_id>/secret/", notices.roll_secret, name="roll-secret"),
+    path("notices/<uuid:subscription_id>/disable/", notices.disable, name="disable-subscription"),
+    path("notices/<uuid:subscription_id>/enable/", notices.enable, name="enable-subscription"),
+    path("notices/deliveries/<int:delivery_id>/", notices.delivery, name="delivery"),
+    path("notices/deliveries/<int:delivery_id>/again/", notices.send_again, name="send-again"),
     path("health-strip/", queue.health_strip, name="health-strip"),
     path("operations/<uuid:operation_id>/", operation.operation, name="operation"),
     path(

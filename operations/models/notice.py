@@ -204,6 +204,11 @@ class Delivery(models.Model):
     def __str__(self) -> str:
         return self.message_id
 
+    @property
+    def last_try(self) -> "DeliveryTry | None":
+        """Of the tries that were read with it, the newest."""
+        return max(self.attempts.all(), key=lambda attempt: attempt.number, default=None)
+
 
 class DeliveryTry(models.Model):
     """One HTTP request, committed before it is made. Without `finished_at` its end is unknown."""

@@ -11,10 +11,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
 
-from operations.console import wording
+from operations.console import notice_wording, wording
 from operations.domain.money import Money
 from operations.domain.sentences import Outside, Sentence, Value
-from operations.models import Operation
+from operations.models import Operation, Subscription
 
 register = template.Library()
 
@@ -117,6 +117,32 @@ def window_of(context: Context, operation: Operation) -> wording.KeyWindow:
         operation.key_window_closes_at,
         started=operation.first_sent_at is not None,
         now=context["now"],
+    )
+
+
+@register.simple_tag
+def delivery_state(state: str) -> SafeString:
+    """How far a delivery is: icon and word."""
+    return _mark(notice_wording.STATE[state])
+
+
+@register.simple_tag
+def subscription_state(subscription: Subscription) -> SafeString:
+    """Whether a subscription is told, in trouble, or disabled."""
+    if subscription.disabled_at is not None:
+        return _mark(notice_wording.DISABLED)
+    return _mark(notice_wording.FAILING if subscription.failures else notice_wording.WELL)
+
+
+@register.filter
+def notice_type(kind: str) -> str:
+    """What a notice is about."""
+    return str(notice_wording.TYPE.get(kind, kind))
+
+
+def _mark(shown: notice_wording.Shown) -> SafeString:
+    return format_html(
+        '<span class="mark mark--{}">{}{}</span>', shown.tone, icon(shown.icon, "sm"), shown.word
     )
 
 

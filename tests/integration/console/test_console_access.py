@@ -21,7 +21,12 @@ HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/operations/he
 
 def addresses() -> list[str]:
     """Every address of the console, with ids that nothing has."""
-    made_up: dict[str, Any] = {"operation_id": uuid.uuid4(), "proposal_id": 1}
+    made_up: dict[str, Any] = {
+        "operation_id": uuid.uuid4(),
+        "proposal_id": 1,
+        "subscription_id": uuid.uuid4(),
+        "delivery_id": 1,
+    }
     return [
         reverse(
             str(pattern.name),
