@@ -1,15 +1,16 @@
 """Celery tasks: load ids, make one service call. Every task is harmless when it runs twice."""
 
+import time
 from uuid import UUID
 
 import structlog
 from celery import shared_task
 
 from operations.services.actors import LOOKUP_JOB
+from operations.services.draining import drain
 from operations.services.engine import default_engine
 from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
-from operations.services.matching import handle_next_event
 from operations.services.notifying import deliver_due, notices_wait
 from operations.services.subscribing import tidy_notices
 from operations.services.sweeping import (
@@ -21,8 +22,8 @@ from operations.services.sweeping import (
 
 log = structlog.get_logger(__name__)
 
-#: How many events one run of the drain handles before it makes room for other tasks.
-_DRAIN = 500
+#: How long one run of the drain goes on before it makes room for other tasks, in seconds.
+_DRAIN_S = 20
 
 
 def wake_inbox() -> None:
@@ -35,14 +36,15 @@ def wake_inbox() -> None:
 
 @shared_task(name="operations.jobs.handle_events")
 def handle_events() -> None:
-    """Handle the events that wait, one transaction each."""
+    """Handle the events that wait, in batches, for as long as one run lasts."""
     engine = default_engine()
-    for _ in range(_DRAIN):
-        handled = handle_next_event(engine=engine)
-        if handled is None:
+    ends_at = time.monotonic() + _DRAIN_S
+    while time.monotonic() < ends_at:
+        drained = drain(engine=engine)
+        if drained is None:
             return
-        if isinstance(handled, UUID):
-            look_up_operation.delay(str(handled))
+        for operation_id in drained.look_ups:
+            look_up_operation.delay(str(operation_id))
     handle_events.delay()
 
 

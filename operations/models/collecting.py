@@ -116,7 +116,8 @@ class Collected:
     transaction works on the same objects. `tips` are the ends of audit chains that the lock
     protects, as (number, hash). `spare_ids` are ids that were drawn together with a read.
     `refunds` are the provider's, locked, by account and id. `without_proposals` are the locked
-    operations for which nobody waits to be confirmed.
+    operations for which nobody waits to be confirmed; `nobody_subscribed` to notices, as far as a
+    look has told.
     """
 
     in_groups: bool = False
@@ -127,6 +128,7 @@ class Collected:
     spare_ids: list[int] = field(default_factory=list)
     refunds: dict[tuple[int, str], Any] = field(default_factory=dict)
     without_proposals: set[UUID] = field(default_factory=set)
+    nobody_subscribed: bool = False
 
 
 class _Local(threading.local):
@@ -185,6 +187,11 @@ def update(row: models.Model, names: Sequence[str], *, revision: int | None = No
 def delete(row: models.Model) -> None:
     """Delete a row of a table whose rows may go."""
     _add(_Delete(row))
+
+
+def is_planned(row: models.Model) -> bool:
+    """Whether a write of this row waits to be sent."""
+    return _planned(row) is not None
 
 
 def is_counted(row: models.Model) -> bool:
@@ -273,7 +280,7 @@ def _grouped(group: Sequence[Any]) -> tuple[str, Sequence[Any]]:
         case _Delete():
             return delete_many(rows)
         case _:
-            return _numbered(first.sql()), first.values()
+            return _numbered(first.sql() + first.ending()), first.values()
 
 
 @cache
@@ -321,8 +328,9 @@ def _column(model: type[models.Model], name: str) -> str:
 @cache
 def _update_sql(model: type[models.Model], names: tuple[str, ...], counted: bool) -> str:
     sets = ", ".join(f'"{column_of(model, name)}" = %s' for name in names)
+    key = model._meta.pk.column
     guard = ' AND "revision" = %s' if counted else ""
-    return f'UPDATE "{model._meta.db_table}" SET {sets} WHERE "id" = %s{guard}'  # noqa: S608
+    return f'UPDATE "{model._meta.db_table}" SET {sets} WHERE "{key}" = %s{guard}'  # noqa: S608
 
 
 def _values(row: models.Model, names: tuple[str, ...]) -> list[Any]:

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from operations.models.operation import Operation
+from operations.models.statements import made
 from operations.models.triggers import append_only, no_truncate, only_handled_items_leave
 from operations.models.webhook_event import WebhookEvent
 
@@ -179,7 +180,8 @@ class EventHandling(models.Model):
         operation: Operation | None = None,
     ) -> "EventHandling":
         """The row that says what became of this item."""
-        return cls(
+        return made(
+            cls,
             event_id=item.event_id,
             filed_at=item.filed_at,
             provider_event_id=item.provider_event_id,
@@ -187,6 +189,6 @@ class EventHandling(models.Model):
             handling=handling,
             handled_at=now,
             attempts=item.attempts,
-            operation=operation,
+            operation_id=operation.pk if operation else None,
             error=item.error,
         )

@@ -42,6 +42,7 @@ LEFT JOIN operations_attempt AS t ON t.operation_id = o.id
 WHERE o.id = $1
 ORDER BY t.number
 """
+_SUBSCRIBED = "SELECT EXISTS (SELECT FROM operations_subscription WHERE disabled_at IS NULL)"
 _DRAW = f"SELECT {NEXT_EVIDENCE_ID} FROM generate_series(1, $1)"  # noqa: S608 - a constant
 _READ_ALL = f"{_WITH_ALL} {_FROM} WHERE o.id = ANY($1)"
 
@@ -80,15 +81,17 @@ def lock_and_read_all(
     to draw beside one for each operation.
     """
     ids = sorted(operation_ids)
-    _, rows, drawn = run_together(
+    _, rows, drawn, ((somebody_subscribed,),) = run_together(
         (_LOCK_ALL, [ids]),
         (_READ_ALL, [ids]),
         (_DRAW, [Int8(spare_ids)]),
+        (_SUBSCRIBED, []),
     )
     accounts: dict[int, Account] = {}
     for row in rows:
         _read(row, collected, accounts)
     collected.spare_ids += [spare_id for (spare_id,) in drawn]
+    collected.nobody_subscribed = not somebody_subscribed
 
 
 def _read(

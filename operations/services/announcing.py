@@ -41,6 +41,9 @@ def announce(operation: Operation, *, before: Status, flagged: bool, now: dateti
 
     `before`: its status before the change; `flagged`: a flag was raised that was not there.
     """
+    collected = collecting.current()
+    if collected is not None and collected.nobody_subscribed:
+        return
     for kind in types_of_change(before=before, after=Status(operation.status), flagged=flagged):
         collecting.execute(_WRITE, partial(_values, operation, kind, now), ending=_ONCE)
 

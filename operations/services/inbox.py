@@ -4,11 +4,14 @@ A claim is committed before anything is done, so that nobody waits for a row tha
 process holds: when its time is over, the next one takes the event.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from psycopg.types.numeric import Int8
 
-from operations.models import EventHandling, Handling, InboxItem, Operation
+from operations.models import EventHandling, Handling, InboxItem, Operation, collecting
+from operations.models.statements import build, columns, run
 from operations.services.engine import Engine
 
 #: How long a claim holds, in seconds; far longer than handling takes.
@@ -20,58 +23,84 @@ _RETRY_MOST_S = 3_600
 _NO_RESULT = "Whoever handled it ended without a result."
 
 
-@transaction.atomic
-def claim_items(*, engine: Engine, most: int) -> list[InboxItem]:
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One event that was claimed. `alone`: it locks what other events lock in another order."""
+
+    event_pk: int
+    until: datetime
+    alone: bool
+
+
+def claim_items(*, engine: Engine, most: int) -> list[Claim]:
     """Claim what is due, the longest due first. One whose claims keep dying becomes stuck.
 
     Empty only when nothing is due that nobody else is just claiming.
     """
     now = engine.clock()
+    until = now + timedelta(seconds=CLAIM_S)
     while True:
-        due = list(
-            InboxItem.objects.select_for_update(no_key=True, skip_locked=True)
-            .filter(stuck_at__isnull=True, handle_after__lte=now)
-            .order_by("handle_after", "event")[:most]
-        )
-        claimed = [item for item in due if _claim(item, now)]
-        if claimed or not due:
-            return claimed
+        rows = run(_CLAIM, [now, Int8(most), until, Int8(MOST_FAILURES), _NO_RESULT])
+        claims = [Claim(pk, until, alone) for pk, is_stuck, alone in sorted(rows) if not is_stuck]
+        if claims or not rows:
+            return claims
 
 
-def _claim(item: InboxItem, now: datetime) -> bool:
-    item.attempts += 1
-    if item.claimed_until is not None:
-        item.failures += 1
-    if item.failures >= MOST_FAILURES:
-        item.claimed_until, item.stuck_at = None, now
-        item.error = item.error or _NO_RESULT
-    else:
-        item.claimed_until = item.handle_after = now + timedelta(seconds=CLAIM_S)
-    item.save(update_fields=_MOVING)
-    return item.stuck_at is None
+# A claim that ended without a result counts as a failure.
+_CLAIM = """
+WITH due AS (
+    SELECT event_id, failures + (claimed_until IS NOT NULL)::int AS failed,
+           failures + (claimed_until IS NOT NULL)::int >= $4 AS is_stuck
+    FROM operations_inboxitem
+    WHERE stuck_at IS NULL AND handle_after <= $1
+    ORDER BY handle_after, event_id
+    LIMIT $2
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE operations_inboxitem AS item
+SET attempts = item.attempts + 1,
+    failures = due.failed,
+    error = CASE WHEN due.is_stuck AND item.error = '' THEN $5 ELSE item.error END,
+    stuck_at = CASE WHEN due.is_stuck THEN $1 END,
+    claimed_until = CASE WHEN NOT due.is_stuck THEN $3::timestamptz END,
+    handle_after = CASE WHEN due.is_stuck THEN item.handle_after ELSE $3 END
+FROM due WHERE item.event_id = due.event_id
+RETURNING item.event_id, due.is_stuck,
+    item.relevant AND item.refund_id = '' AND jsonb_typeof(item.facts -> 'dispute') = 'object'
+"""
 
 
-def hold(item: InboxItem) -> bool:
-    """Lock a claimed item until the transaction ends; False when somebody else took it over."""
-    held = InboxItem.objects.select_for_update(no_key=True).filter(
-        pk=item.pk, claimed_until=item.claimed_until, stuck_at__isnull=True
-    )
-    return held.exists()
+def hold(claims: Sequence[Claim]) -> list[InboxItem]:
+    """Lock claimed items until the transaction ends; what somebody else took over is left out."""
+    values = [[claim.event_pk for claim in claims], [claim.until for claim in claims]]
+    rows = [build(InboxItem, row) for row in run(_HOLD, values)]
+    return sorted(rows, key=lambda item: item.event_id)
+
+
+_HOLD = f"""
+SELECT {columns(InboxItem, "item")}
+FROM unnest($1::bigint[], $2::timestamptz[]) AS held (event_id, until)
+JOIN operations_inboxitem AS item
+  ON item.event_id = held.event_id AND item.claimed_until = held.until
+WHERE item.stuck_at IS NULL
+ORDER BY item.event_id
+FOR NO KEY UPDATE OF item
+"""  # noqa: S608 - columns of our own table
 
 
 def finish(
     item: InboxItem, handling: Handling, *, now: datetime, operation: Operation | None = None
 ) -> None:
     """Write down what became of it, and take it out."""
-    EventHandling.of(item, handling, now=now, operation=operation).save(force_insert=True)
-    InboxItem.objects.filter(pk=item.pk).delete()
+    collecting.insert(EventHandling.of(item, handling, now=now, operation=operation))
+    collecting.delete(item)
 
 
 def put_off(item: InboxItem, handling: Handling, *, now: datetime) -> None:
     """Nothing went wrong, but it is not done with: it waits for its next turn."""
     item.handling, item.failures, item.error = handling, 0, ""
     item.handle_after, item.claimed_until = now + pause_after(item.attempts), None
-    item.save(update_fields=_MOVING)
+    collecting.update(item, _MOVING)
 
 
 def fail(item: InboxItem, error: str, *, now: datetime) -> None:
@@ -80,7 +109,7 @@ def fail(item: InboxItem, error: str, *, now: datetime) -> None:
     item.error = error[:500]
     item.handle_after, item.claimed_until = now + pause_after(item.failures), None
     item.stuck_at = now if item.failures >= MOST_FAILURES else None
-    item.save(update_fields=_MOVING)
+    collecting.update(item, _MOVING)
 
 
 def pause_after(attempts: int) -> timedelta:

@@ -202,7 +202,7 @@ def take_refund(
     terms = operation.terms()
     wrong = differences(terms, refund)
     # A mark and an amount can be copied; the payment is asked for before it is believed.
-    is_hearsay = learned.source == EvidenceSource.WEBHOOK and not _is_tied(operation, refund)
+    is_hearsay = _is_hearsay(operation, refund, learned.source)
     seen = see_refund(
         operation.account,
         refund,
@@ -249,9 +249,18 @@ def take_refund(
     return Taken.CHANGED
 
 
-def _is_tied(operation: Operation, refund: RefundFacts) -> bool:
-    """Whether a refund shows the payment, or is known to be this operation's already."""
-    return refund.id == operation.provider_object_id or names_the_payment(operation.terms(), refund)
+def is_proven(operation: Operation, refund: RefundFacts, *, source: EvidenceSource) -> bool:
+    """Whether a refund that names this operation is believed to be its own."""
+    return not differences(operation.terms(), refund) and not _is_hearsay(operation, refund, source)
+
+
+def _is_hearsay(operation: Operation, refund: RefundFacts, source: EvidenceSource) -> bool:
+    """Whether an event's refund neither shows the payment nor is known to be the operation's."""
+    return (
+        source == EvidenceSource.WEBHOOK
+        and refund.id != operation.provider_object_id
+        and not names_the_payment(operation.terms(), refund)
+    )
 
 
 def _fields_of(

@@ -14,10 +14,10 @@ from operations.models import Account, Operation
 from operations.providers.contracts import SPOKEN_TO_LIKE_STRIPE
 from operations.providers.stripe import StripeProvider
 from operations.sandbox import Sandbox
+from operations.services.draining import handle_next_event
 from operations.services.engine import Engine
 from operations.services.ingesting import receive_event
 from operations.services.looking_up import LookupResult, look_up
-from operations.services.matching import handle_next_event
 from operations.services.sweeping import check, claim_due_checks, give_up_lost_sends
 
 from .stage import API_KEY, JOB, SECRET, MovingClock, Stage, engine_for

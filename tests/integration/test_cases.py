@@ -23,9 +23,9 @@ from operations.models import (
     WebhookEvent,
 )
 from operations.providers.stripe_events import event_facts
+from operations.services.draining import handle_next_event
 from operations.services.engine import Engine, default_engine
 from operations.services.looking_up import LookupResult, look_up
-from operations.services.matching import handle_next_event
 from operations.services.sending import send_until_decided
 
 from .cases import CASES, ENVIRONMENT, Recording, provider_answer, webhook

@@ -15,9 +15,9 @@ from operations.models import AuditEntry, Evidence, Flag, Operation, Payment, Pr
 from operations.queries.metrics import read_metrics
 from operations.services.clearing import clear_attention
 from operations.services.closing import ClosingRefused, Decision, StaleView, close
+from operations.services.draining import handle_next_event
 from operations.services.engine import default_engine
 from operations.services.looking_up import look_up
-from operations.services.matching import handle_next_event
 from operations.services.sweeping import check
 
 from .cases import ENVIRONMENT, Recording, webhook

@@ -6,8 +6,8 @@ import pytest
 
 from operations.domain.statuses import Status
 from operations.models import AuditEntry, Evidence, EvidenceSource, Operation, ProviderRefund
+from operations.services.draining import handle_next_event
 from operations.services.looking_up import LookupResult, look_up
-from operations.services.matching import handle_next_event
 from operations.services.sweeping import check, claim_due_checks
 
 from .deliveries import deliver, event

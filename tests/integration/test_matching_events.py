@@ -22,7 +22,7 @@ from operations.models import (
     Operation,
     WebhookEvent,
 )
-from operations.services.matching import handle_next_event
+from operations.services.draining import handle_next_event
 from operations.services.sweeping import check, claim_due_checks, events_wait
 
 from .deliveries import WEBHOOKS, deliver, event

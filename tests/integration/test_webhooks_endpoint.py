@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from operations.models import WebhookEvent
-from operations.services.matching import handle_next_event
+from operations.services.draining import handle_next_event
 
 from .deliveries import WEBHOOKS, deliver, event, signature
 from .inboxes import handled, waiting

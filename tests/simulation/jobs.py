@@ -3,9 +3,9 @@
 from uuid import UUID
 
 from operations.services.actors import LOOKUP_JOB
+from operations.services.draining import handle_next_event
 from operations.services.ingesting import EventRefused, receive_event
 from operations.services.looking_up import look_up
-from operations.services.matching import handle_next_event
 from operations.services.sweeping import check, claim_due_checks, give_up_lost_sends
 from tests.simulation.mail import Letter, signature
 from tests.simulation.world import World
