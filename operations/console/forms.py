@@ -81,3 +81,26 @@ class ClearFlagForm(_Seen):
         widget=forms.Textarea,
         error_messages={"required": _("Say why the flag can be cleared.")},
     )
+
+
+class LinkForm(forms.Form):
+    """Which operation a refund belongs to, and what shows it."""
+
+    operation = forms.UUIDField(error_messages={"required": _("Choose an operation.")})
+    revision = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
+    note = forms.CharField(
+        label=_("What shows that they belong together?"),
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Write a note: what shows that they belong together?")},
+    )
+
+
+class OutsideForm(forms.Form):
+    """How a person knows that something was made outside."""
+
+    reason = forms.CharField(
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Say how you know.")},
+    )

@@ -9,8 +9,10 @@ from django.utils.translation import gettext_lazy as _
 from operations.console.flagging import flags_of
 from operations.domain.advice import advise, customer_message, why_not_sent
 from operations.domain.closure import is_closable
+from operations.domain.conservation import out_of_operation
 from operations.domain.explain import explain
 from operations.domain.money import Money
+from operations.domain.refund_state import counts_as_refunded
 from operations.domain.statuses import Status
 from operations.models import Operation
 from operations.models.audit import first_break
@@ -66,6 +68,7 @@ def operation_context(
         "match": match,
         "payment": payment,
         "money": _money(payment, match),
+        "out": _out(dossier),
         "bar": _window_bar(operation, now),
         "ids": _ids(dossier),
         "customer_message": customer_message(
@@ -97,6 +100,24 @@ def _money(payment: PaymentMoney, match: Match | None) -> dict[str, Money | str]
     if match is not None:
         shown["match"] = Money(match.refund.amount, match.refund.currency)
     return shown
+
+
+def _out(dossier: Dossier) -> tuple[Money, Money]:
+    """The least and the most of this operation's amount that may be out."""
+    operation = dossier.operation
+    interval = out_of_operation(
+        status=Status(operation.status),
+        amount=operation.amount,
+        was_sent=operation.attempts_made > 0,
+        has_refund=any(
+            row.operation_id == operation.pk and counts_as_refunded(row.status)
+            for row in dossier.refunds
+        ),
+    )
+    return (
+        Money(interval.least, operation.currency),
+        Money(interval.most, operation.currency),
+    )
 
 
 def _window_bar(operation: Operation, now: datetime) -> Bar | None:

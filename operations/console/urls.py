@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from operations.console.views import closing, notices, operation, queue
+from operations.console.views import closing, notices, operation, orphans, queue
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", queue.queue, name="queue"),
@@ -46,4 +46,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
         closing.reject,
         name="reject",
     ),
+    path("orphans/", orphans.orphans, name="orphans"),
+    path("orphans/refunds/<int:refund_id>/", orphans.orphan, name="orphan"),
+    path("orphans/refunds/<int:refund_id>/link/", orphans.link, name="orphan-link"),
+    path("orphans/refunds/<int:refund_id>/outside/", orphans.outside, name="orphan-outside"),
+    path("orphans/totals/<int:discrepancy_id>/", orphans.total, name="orphan-total"),
+    path("money/", orphans.money, name="money"),
 ]

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
 from operations.domain.contradiction import Aspect
 from operations.domain.matching import Field, Verdict
+from operations.domain.orphans import Hint, OrphanReason
 from operations.domain.statuses import Attention, Status, UnknownReason
 
 #: A key window this close to its end, in seconds, is shown as urgent.
@@ -94,6 +95,30 @@ ASPECT: dict[str, Promise] = FIELD | {
 }
 
 
+ORPHAN: dict[str, Promise] = {
+    OrphanReason.NO_REFERENCE: gettext_lazy("No reference"),
+    OrphanReason.REFERENCE_UNKNOWN: gettext_lazy("Reference unknown"),
+    OrphanReason.DIFFERS: gettext_lazy("Claims an operation but differs"),
+    OrphanReason.NOT_OUR_PAYMENT: gettext_lazy("Payment not ours"),
+}
+ORPHAN_MEANS: dict[str, Promise] = {
+    OrphanReason.NO_REFERENCE: gettext_lazy("Nothing in the refund names an operation."),
+    OrphanReason.REFERENCE_UNKNOWN: gettext_lazy(
+        "It names an operation that is in none of our records."
+    ),
+    OrphanReason.DIFFERS: gettext_lazy("It names an operation of ours with other terms."),
+    OrphanReason.NOT_OUR_PAYMENT: gettext_lazy("No operation was ever asked for on its payment."),
+}
+HINT: dict[str, Promise] = {
+    Hint.PAYMENT: gettext_lazy("Same payment"),
+    Hint.AMOUNT: gettext_lazy("Amount"),
+    Hint.CURRENCY: gettext_lazy("Currency"),
+    Hint.TIME: gettext_lazy("Made after the first send"),
+    Hint.FREE: gettext_lazy("Has no refund yet"),
+    Hint.REFERENCE: gettext_lazy("Reference"),
+}
+
+
 class Verdicted(NamedTuple):
     """How a comparison's result is shown."""
 
@@ -118,6 +143,7 @@ ACTION: dict[str, Promise] = {
     "closed_failed": gettext_lazy("closed it as failed"),
     "attention_raised": gettext_lazy("raised a flag"),
     "attention_cleared": gettext_lazy("cleared a flag"),
+    "refund_linked": gettext_lazy("linked a refund"),
     "proposed": gettext_lazy("proposed a closing"),
     "proposal_rejected": gettext_lazy("disagreed with the proposal"),
 }

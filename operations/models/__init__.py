@@ -10,6 +10,7 @@ from operations.models.flag import Flag
 from operations.models.inbox import EventHandling, Handling, InboxItem
 from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
+from operations.models.outside import Discrepancy, MadeOutside
 from operations.models.payment import Payment
 from operations.models.proposal import Proposal
 from operations.models.provider_refund import ProviderRefund
@@ -26,6 +27,7 @@ __all__ = [
     "Delivery",
     "DeliveryState",
     "DeliveryTry",
+    "Discrepancy",
     "Dispute",
     "EventHandling",
     "Evidence",
@@ -33,6 +35,7 @@ __all__ = [
     "Flag",
     "Handling",
     "InboxItem",
+    "MadeOutside",
     "Operation",
     "Payment",
     "Proposal",

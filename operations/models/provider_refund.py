@@ -57,6 +57,12 @@ class ProviderRefund(models.Model):
         indexes = [
             # Serves: the refunds of one payment, for the till and the comparison.
             models.Index(fields=["account", "charge"], name="provider_refund_by_charge"),
+            # Serves: the refunds that belong to no operation, newest first.
+            models.Index(
+                fields=["-first_seen_at", "-id"],
+                condition=Q(operation__isnull=True),
+                name="provider_refund_orphans",
+            ),
         ]
         triggers = [
             pgtrigger.ReadOnly(

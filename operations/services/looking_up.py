@@ -12,9 +12,11 @@ from django.db import transaction
 from operations.domain.answers import PaymentFacts, RefundFacts, RefundList
 from operations.domain.audit import Actor
 from operations.domain.matching import our_mark
+from operations.domain.refund_state import counts_as_refunded
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import Evidence, EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
+from operations.services.adding_up import compare_total
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
@@ -64,6 +66,13 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
         payment = Payment.objects.select_for_update(no_key=True).get(pk=operation.payment_id)
         if seen.payment is not None:
             payment.refresh(seen.payment, read_at=started_at)
+            compare_total(
+                payment,
+                provider_total=seen.payment.refunded,
+                listed_total=_listed_total(seen),
+                complete=seen.refunds.complete,
+                now=started_at,
+            )
         return _take(engine, lock(operation_id), seen, actor, started_at)
 
 
@@ -181,11 +190,7 @@ def _facts(
 ) -> Mapping[str, Any]:
     """What the absence is worth: completeness, age since the last send, and the second witness."""
     since = operation.last_sent_at
-    listed = sum(
-        refund.amount
-        for refund in seen.refunds.refunds
-        if refund.status not in ("failed", "canceled")
-    )
+    listed = _listed_total(seen)
     total = seen.payment.refunded if seen.payment else None
     return {
         "result": result,
@@ -201,6 +206,12 @@ def _facts(
         "error": seen.error,
         "disputed": seen.payment.disputed if seen.payment else None,
     }
+
+
+def _listed_total(seen: _Seen) -> int:
+    return sum(
+        refund.amount for refund in seen.refunds.refunds if counts_as_refunded(refund.status)
+    )
 
 
 def _in_words(seen: _Seen, ours: list[RefundFacts], result: LookupResult) -> str:

@@ -13,6 +13,7 @@ from django.utils.translation import get_language, gettext, to_locale
 
 from operations.console import notice_wording, wording
 from operations.domain.money import Money
+from operations.domain.orphans import Weighed
 from operations.domain.sentences import Outside, Sentence, Value
 from operations.models import Operation, Subscription
 
@@ -159,6 +160,18 @@ def verdict(value: str) -> SafeString:
     shown = wording.VERDICT[value]
     return format_html(
         '<span class="mark mark--{}">{}{}</span>', shown.tone, icon(shown.icon, "sm"), shown.word
+    )
+
+
+@register.simple_tag
+def hint(row: Weighed) -> SafeString:
+    """What speaks for or against a possible operation: icon and word."""
+    shown = wording.VERDICT[row.verdict]
+    return format_html(
+        '<span class="mark mark--{}">{}{}</span>',
+        shown.tone,
+        icon(shown.icon, "sm"),
+        wording.HINT[row.hint],
     )
 
 

@@ -26,6 +26,8 @@ def addresses() -> list[str]:
         "proposal_id": 1,
         "subscription_id": uuid.uuid4(),
         "delivery_id": 1,
+        "refund_id": 1,
+        "discrepancy_id": 1,
     }
     return [
         reverse(

@@ -1,0 +1,183 @@
+"""Refunds without an operation, totals that don't add up, and where the money is."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from operations.console.forms import LinkForm, OutsideForm
+from operations.console.pages import answer
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.models import Discrepancy, ProviderRefund
+from operations.queries.conservation import account_sheets, payment_sheet
+from operations.queries.figures import COUNT_CAP
+from operations.queries.orphans import OrphanView, described, orphan_counts, orphan_page
+from operations.queries.search import clean_query
+from operations.services.closing import StaleView
+from operations.services.engine import default_engine
+from operations.services.orphans import (
+    Link,
+    OrphanRefused,
+    close_discrepancy,
+    link_refund,
+    mark_outside,
+)
+
+_VIEW_NAMES = {
+    OrphanView.PAYMENTS: "On our payments",
+    OrphanView.TOTALS: "Totals",
+    OrphanView.ELSEWHERE: "Elsewhere",
+    OrphanView.OUTSIDE: "Made outside",
+}
+
+
+@require_GET
+@allows(Act.READ)
+def orphans(request: ConsoleRequest) -> HttpResponse:
+    """One list of what nothing ties to an operation."""
+    view = _view(request.GET.get("view", ""))
+    query = clean_query(request.GET.get("find", ""))
+    environment = default_engine().environment
+    after = request.GET.get("after", "")
+    counts = orphan_counts(environment)
+    kept = request.GET.copy()
+    kept.pop("after", None)
+    context = {
+        "view": view,
+        "view_name": _VIEW_NAMES[view],
+        "tabs": [(name, _VIEW_NAMES[name], counts[name]) for name in OrphanView],
+        "count_cap": COUNT_CAP,
+        "page": orphan_page(view=view, query=query, after=after, environment=environment),
+        "find": query,
+        "after": after,
+        "kept_query": kept.urlencode(),
+    }
+    return answer(request, "operations/orphans.html", context)
+
+
+@require_http_methods(["GET", "HEAD"])
+@allows(Act.READ)
+def orphan(request: ConsoleRequest, refund_id: int) -> HttpResponse:
+    """One refund without an operation, held against what it may belong to."""
+    return _orphan_page(request, _refund_or_404(refund_id))
+
+
+@require_http_methods(["POST"])
+@allows(Act.DECIDE)
+def link(request: ConsoleRequest, refund_id: int) -> HttpResponse:
+    """Tie it to an operation, after a live comparison."""
+    refund = _refund_or_404(refund_id)
+    form = LinkForm(request.POST)
+    if not form.is_valid():
+        return _orphan_page(request, refund, link_form=form, status=422)
+    cleaned = form.cleaned_data
+    try:
+        link_refund(
+            engine=default_engine(),
+            refund_id=refund_id,
+            link=Link(
+                operation_id=cleaned["operation"],
+                revision=cleaned["revision"],
+                note=cleaned["note"],
+            ),
+            actor=actor_of(request),
+        )
+    except StaleView:
+        message = "The operation changed since this page was made. Nothing was linked. Look again."
+        form.add_error(None, message)
+        return _orphan_page(request, _refund_or_404(refund_id), link_form=form, status=409)
+    except OrphanRefused as refusal:
+        form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
+        return _orphan_page(request, _refund_or_404(refund_id), link_form=form, status=422)
+    return redirect("operation", cleaned["operation"])
+
+
+@require_http_methods(["POST"])
+@allows(Act.DECIDE)
+def outside(request: ConsoleRequest, refund_id: int) -> HttpResponse:
+    """It was made by somebody else."""
+    refund = _refund_or_404(refund_id)
+    form = OutsideForm(request.POST)
+    if form.is_valid():
+        try:
+            mark_outside(
+                engine=default_engine(),
+                refund_id=refund_id,
+                reason=form.cleaned_data["reason"],
+                actor=actor_of(request),
+            )
+            return redirect("orphan", refund_id)
+        except OrphanRefused as refusal:
+            form.add_error(refusal.field or None, str(refusal))
+    return _orphan_page(request, refund, outside_form=form, status=422)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@allows(Act.READ)
+def total(request: ConsoleRequest, discrepancy_id: int) -> HttpResponse:
+    """A payment whose total is more than the refunds that we know; a person may answer for it."""
+    row = get_object_or_404(
+        Discrepancy.objects.select_related("payment__account"), pk=discrepancy_id
+    )
+    form = OutsideForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        if Act.DECIDE not in request.acts:
+            raise PermissionDenied
+        status = 422
+        if form.is_valid():
+            try:
+                close_discrepancy(
+                    engine=default_engine(),
+                    discrepancy_id=discrepancy_id,
+                    reason=form.cleaned_data["reason"],
+                    actor=actor_of(request),
+                )
+                return redirect("orphan-total", discrepancy_id)
+            except OrphanRefused as refusal:
+                form.add_error(refusal.field or None, str(refusal))
+    sheet = payment_sheet(row.payment)
+    context = {
+        "row": row,
+        "sheet": sheet,
+        "difference": sheet.money(row.difference),
+        "provider_total": sheet.money(row.provider_total),
+        "known_total": sheet.money(row.known_total),
+        "operations": row.payment.operations.order_by("created_at", "pk"),
+        "form": form,
+    }
+    return answer(request, "operations/orphan_total.html", context, status=status)
+
+
+@require_GET
+@allows(Act.READ)
+def money(request: ConsoleRequest) -> HttpResponse:
+    """What was captured, what is out for sure, and what may be out, by account and currency."""
+    sheets = account_sheets(livemode=settings.RECONCILE.livemode)
+    in_all = [row for row in sheets if not row.account]
+    by_account = [row for row in sheets if row.account]
+    context = {"tables": [(in_all, _("In all")), (by_account, _("By account"))]}
+    return answer(request, "operations/money.html", context)
+
+
+def _orphan_page(
+    request: ConsoleRequest, refund: ProviderRefund, *, status: int = 200, **forms: Any
+) -> HttpResponse:
+    (row,) = described([refund])
+    return answer(request, "operations/orphan.html", {"row": row} | forms, status=status)
+
+
+def _refund_or_404(refund_id: int) -> ProviderRefund:
+    rows = ProviderRefund.objects.select_related("account", "operation", "made_outside")
+    return get_object_or_404(rows, pk=refund_id)
+
+
+def _view(text: str) -> OrphanView:
+    try:
+        return OrphanView(text)
+    except ValueError:
+        return OrphanView.PAYMENTS

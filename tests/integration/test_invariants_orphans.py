@@ -1,0 +1,74 @@
+"""What the database refuses of what people found to be made outside, whoever writes."""
+
+from typing import Any
+
+import pytest
+
+from .invariants import CHECK, UNIQUE, refused
+from .rows import NOW, Rows
+
+pytestmark = pytest.mark.django_db
+
+
+def outside(rows: Rows, refund: int, **columns: Any) -> int:
+    given: dict[str, Any] = {
+        "refund_id": refund,
+        "reason": "Goodwill.",
+        "found_by": "1",
+        "found_by_name": "Dana",
+        "found_at": NOW,
+    }
+    return int(rows.insert("madeoutside", **given | columns))
+
+
+def discrepancy(rows: Rows, payment: int, **columns: Any) -> int:
+    given: dict[str, Any] = {
+        "payment_id": payment,
+        "provider_total": 1_200,
+        "known_total": 0,
+        "opened_at": NOW,
+        "last_seen_at": NOW,
+        "outcome": "",
+        "closed_by": "",
+        "closed_by_name": "",
+        "reason": "",
+    }
+    return int(rows.insert("discrepancy", **given | columns))
+
+
+def test_a_finding_says_who_and_why_once_and_stays() -> None:
+    rows = Rows()
+    with refused(rows, by="made_outside_no_truncate"):
+        rows.text("TRUNCATE operations_madeoutside")
+    refund, other = rows.refund(rows.account()), rows.refund(rows.account())
+    found = outside(rows, refund)
+    with refused(rows, by="operations_madeoutside_refund_id_key", sqlstate=UNIQUE):
+        outside(rows, refund)
+    with refused(rows, by="made_outside_says_who_and_why", sqlstate=CHECK):
+        outside(rows, other, reason="")
+    with refused(rows, by="made_outside_no_update"):
+        rows.update("madeoutside", found, reason="Other.")
+    with refused(rows, by="made_outside_no_delete"):
+        rows.text("DELETE FROM operations_madeoutside")
+
+
+def test_a_discrepancy_is_open_once_and_closed_whole() -> None:
+    rows = Rows()
+    with refused(rows, by="discrepancy_no_truncate"):
+        rows.text("TRUNCATE operations_discrepancy")
+    account = rows.account()
+    payment, other = rows.payment(account), rows.payment(account)
+    row = discrepancy(rows, payment)
+    with refused(rows, by="discrepancy_one_open", sqlstate=UNIQUE):
+        discrepancy(rows, payment)
+    with refused(rows, by="discrepancy_is_more", sqlstate=CHECK):
+        discrepancy(rows, other, known_total=1_200)
+    with refused(rows, by="discrepancy_closing_is_whole", sqlstate=CHECK):
+        rows.update("discrepancy", row, closed_at=NOW, outcome="outside")
+    with refused(rows, by="discrepancy_frozen"):
+        rows.update("discrepancy", row, payment_id=other)
+    with refused(rows, by="discrepancy_no_delete"):
+        rows.text("DELETE FROM operations_discrepancy")
+    rows.update("discrepancy", row, closed_at=NOW, outcome="explained")
+    with refused(rows, by="discrepancy_closed_once"):
+        rows.update("discrepancy", row, last_seen_at=NOW)
