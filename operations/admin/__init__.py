@@ -11,6 +11,8 @@ from operations.models import (
     ApiKey,
     Attempt,
     AuditEntry,
+    Delivery,
+    DeliveryTry,
     EventHandling,
     Evidence,
     InboxItem,
@@ -18,6 +20,7 @@ from operations.models import (
     Payment,
     Proposal,
     ProviderRefund,
+    Subscription,
     WebhookEvent,
 )
 
@@ -92,6 +95,24 @@ class EventHandlingAdmin(ReadOnlyAdmin):
     show_full_result_count = False
 
 
+@admin.register(Subscription)
+class SubscriptionAdmin(ReadOnlyAdmin):
+    """Who is told. Subscriptions are changed in the console, and their secrets shown nowhere."""
+
+    list_display = ("address", "name", "created_at", "disabled_at", "failures")
+    exclude = ("secret", "previous_secret")
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin):
+    """The outbox."""
+
+    list_display = ("message_id", "type", "subscription", "state", "occurred_at", "tries")
+    list_filter = ("state", "type")
+    search_fields = ("message_id",)
+    show_full_result_count = False
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Who did what."""
@@ -100,5 +121,5 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     search_fields = ("chain", "actor_name")
 
 
-for _model in (Attempt, Evidence, InboxItem, Payment, Proposal, ProviderRefund):
+for _model in (Attempt, DeliveryTry, Evidence, InboxItem, Payment, Proposal, ProviderRefund):
     admin.site.register(cast("type[Model]", _model), ReadOnlyAdmin)

@@ -1,7 +1,12 @@
 """Django's admin: it shows, and what cannot be asked of the database is refused in words."""
 
+from datetime import UTC, datetime
+from uuid import uuid4
+
 import pytest
 from django.test import Client
+
+from operations.models import Subscription
 
 pytestmark = pytest.mark.django_db
 
@@ -19,10 +24,25 @@ def test_nul_in_a_filter_is_a_bad_request(admin_client: Client, address: str) ->
 
 
 @pytest.mark.parametrize(
-    "model", ["account", "apikey", "attempt", "auditentry", "evidence", "operation", "payment"]
+    "model", ["account", "apikey", "attempt", "auditentry", "delivery", "evidence", "operation"]
 )
 def test_every_list_can_be_opened(admin_client: Client, model: str) -> None:
     assert admin_client.get(f"/admin/operations/{model}/").status_code == 200
+
+
+def test_a_secret_of_a_subscription_is_not_shown(admin_client: Client) -> None:
+    row = Subscription.objects.create(
+        id=uuid4(),
+        address="https://receiver.example/",
+        created_at=datetime.now(UTC),
+        created_by="Ada",
+        secret="whsec_" + "A" * 44,
+    )
+    page = admin_client.get(f"/admin/operations/subscription/{row.pk}/change/")
+    assert page.status_code == 200
+    assert b"receiver.example" in page.content
+    assert b"whsec_" not in page.content
+    assert b"receiver.example" in admin_client.get("/admin/operations/subscription/").content
 
 
 def test_nothing_of_the_engine_can_be_added_by_hand(admin_client: Client) -> None:

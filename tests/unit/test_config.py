@@ -23,6 +23,17 @@ def test_nothing_set_gives_the_documented_defaults() -> None:
     assert got.data_dir == Path("/nowhere/var")
 
 
+def test_notices_go_to_public_networks_unless_others_are_named() -> None:
+    assert read().notices.allow_networks == ()
+    got = read(
+        RECONCILE_NOTICES_ALLOW_NETWORKS="10.20.0.0/16, ::1/128",
+        RECONCILE_NOTICES_RETRY_SCHEDULE_S="1,2",
+        RECONCILE_NOTICES_TIMEOUT_S="2.5",
+    ).notices
+    assert [str(network) for network in got.allow_networks] == ["10.20.0.0/16", "::1/128"]
+    assert (got.retry_schedule_s, got.timeout_s) == ((1, 2), 2.5)
+
+
 def test_an_empty_variable_counts_as_unset() -> None:
     assert read(RECONCILE_KEY_WINDOW_S="", STRIPE_API_KEY=" ") == read()
 
@@ -49,6 +60,13 @@ def test_lists_are_read_in_order() -> None:
     ("name", "value"),
     [
         ("RECONCILE_ENVIRONMENT", "two words"),
+        ("RECONCILE_NOTICES_ALLOW_NETWORKS", "10.20.0.1/16"),
+        ("RECONCILE_NOTICES_ALLOW_NETWORKS", "everywhere"),
+        ("RECONCILE_NOTICES_RETRY_SCHEDULE_S", "0,5"),
+        ("RECONCILE_NOTICES_RETRY_SCHEDULE_S", "soon"),
+        ("RECONCILE_NOTICES_TIMEOUT_S", "0"),
+        ("RECONCILE_NOTICES_GIVE_UP_AFTER_S", "-1"),
+        ("RECONCILE_NOTICES_RETENTION_S", "1"),
         ("RECONCILE_MAX_ATTEMPTS_PER_CALL", "0"),
         ("RECONCILE_MAX_ATTEMPTS_PER_CALL", "3.5"),
         ("RECONCILE_MAX_ATTEMPTS_PER_CALL", "1_0"),
