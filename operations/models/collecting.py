@@ -17,12 +17,13 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from django.db import models, transaction
+from django.db import DataError, models, transaction
+from psycopg.errors import DivisionByZero
 from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int8
 
 from operations.models.grouping import column_of, delete_many, insert_many, update_many
-from operations.models.statements import count_together, run
+from operations.models.statements import count_together, run, run_and_commit
 
 
 class RowMoved(Exception):
@@ -155,11 +156,12 @@ def collecting(*, in_groups: bool = False) -> Iterator[Collected]:
     if _local.collected is not None:
         yield _local.collected
         return
+    is_outermost = not transaction.get_connection().in_atomic_block
     with transaction.atomic():
         _local.collected = Collected(in_groups)
         try:
             yield _local.collected
-            flush()
+            flush(last=is_outermost)
         finally:
             _local.collected = None
 
@@ -213,8 +215,8 @@ def execute(
     _add(_Statement(text, given, ending))
 
 
-def flush() -> None:
-    """Send what was collected so far."""
+def flush(*, last: bool = False) -> None:
+    """Send what was collected so far. `last`: the transaction may be committed with it."""
     collected = _local.collected
     if collected is None or not collected.steps:
         return
@@ -223,7 +225,7 @@ def flush() -> None:
     if collected.in_groups:
         _send_groups(steps)
     else:
-        _send(steps)
+        _send(steps, last=last)
 
 
 def _planned(row: models.Model) -> _Insert | _Update | None:
@@ -240,13 +242,18 @@ def _add(step: _Step) -> None:
         _local.collected.planned[id(step.row)] = step
 
 
-def _send(steps: Sequence[_Step]) -> None:
-    """Send all steps as one statement, in their order, and check that each found its row."""
+def _send(steps: Sequence[_Step], *, last: bool = False) -> None:
+    """Send all steps as one statement, in their order; each update must find its row."""
     values = [value for step in steps for value in step.values()]
-    (counts,) = run(_chained(tuple((step.sql(), step.ending()) for step in steps)), values)
-    for step, count in zip(steps, counts, strict=True):
-        if isinstance(step, _Update) and count != 1:
-            raise RowMoved(step.row)
+    parts = tuple((step.sql(), step.ending(), isinstance(step, _Update)) for step in steps)
+    try:
+        (run_and_commit if last else run)(_chained(parts), values)
+    except DataError as error:
+        if isinstance(error.__cause__, DivisionByZero):
+            updated = next(step.row for step in steps if isinstance(step, _Update))
+            raise RowMoved(updated) from None
+        raise
+    for step in steps:
         if isinstance(step, _Insert):
             step.row._state.adding = False
             step.row._state.db = "default"
@@ -284,20 +291,25 @@ def _grouped(group: Sequence[Any]) -> tuple[str, Sequence[Any]]:
 
 
 @cache
-def _chained(steps: tuple[tuple[str, str], ...]) -> str:
-    """One statement out of several.
+def _chained(steps: tuple[tuple[str, str, bool], ...]) -> str:
+    """One statement out of several: text, ending, and whether it must find its one row.
 
     PostgreSQL runs the parts of such a statement in an order of its own, unless one reads what
     another returns. Each part here counts the rows of the part before it, so that triggers find
-    what was written before (an attempt its operation, an operation its attempt finished).
+    what was written before (an attempt its operation, an operation its attempt finished). A part
+    that did not find its row makes the whole fail, by a division by zero: a commit may follow.
     """
     counts = [f"(SELECT count(*) FROM step{place})" for place in range(len(steps))]  # noqa: S608
     parts = []
-    for place, (sql, ending) in enumerate(steps):
+    for place, (sql, ending, _) in enumerate(steps):
         joint = "AND" if " WHERE " in sql else "WHERE"
         after = f" {joint} {counts[place - 1]} >= 0" if place else ""
         parts.append(f"step{place} AS ({sql}{after}{ending} RETURNING 1)")
-    return _numbered(f"WITH {', '.join(parts)} SELECT {', '.join(counts)}")
+    found = [
+        f"1 / {count}" if must_find else count
+        for count, (_, _, must_find) in zip(counts, steps, strict=True)
+    ]
+    return _numbered(f"WITH {', '.join(parts)} SELECT {', '.join(found)}")
 
 
 def _numbered(text: str) -> str:

@@ -14,6 +14,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models.base import ModelState
 
 _Row = TypeVar("_Row", bound=models.Model)
+#: A text with `$1`, `$2` and its values.
+Statement = tuple[str, Sequence[Any]]
 
 
 class _PreparedCursor(psycopg.RawCursor[tuple[Any, ...]]):
@@ -34,10 +36,25 @@ def run(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     return cursor.fetchall()
 
 
-def run_together(*statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+def run_and_commit(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Run the last statement of a transaction and commit it, in one round trip; its rows.
+
+    When the statement fails, the server skips the commit. Django's own commit, and whatever waits
+    for it, comes after this one and finds nothing left to send.
+    """
+    database = connections[DEFAULT_DB_ALIAS]
+    cursor = _cursor(database)
+    with database.wrap_database_errors, database.connection.pipeline():
+        _send(database, cursor, sql, values)
+        _cursor(database).execute("COMMIT")
+    return cursor.fetchall()
+
+
+def run_together(*statements: Statement) -> list[list[tuple[Any, ...]]]:
     """Run several in one round trip, each after the one before it; the rows of each.
 
-    A statement takes its view of the data when its turn comes, not when it is sent.
+    A statement takes its view of the data when its turn comes, not when it is sent. When they are
+    the first of a transaction, it begins in the same round trip.
     """
     database = connections[DEFAULT_DB_ALIAS]
     cursors = [_cursor(database) for _ in statements]
@@ -47,7 +64,7 @@ def run_together(*statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any,
     return [cursor.fetchall() for cursor in cursors]
 
 
-def count_together(*statements: tuple[str, Sequence[Any]]) -> list[int]:
+def count_together(*statements: Statement) -> list[int]:
     """Run several writes in one round trip, in order; how many rows each of them wrote."""
     database = connections[DEFAULT_DB_ALIAS]
     cursors = [_cursor(database) for _ in statements]

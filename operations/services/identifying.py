@@ -20,7 +20,7 @@ from operations.domain.standing import (
 )
 from operations.domain.statuses import UNRESOLVED
 from operations.models import Account, ApiKey, Operation, Request, RequestToken, collecting
-from operations.models.statements import run
+from operations.models.statements import Statement
 from operations.queries.standing import related_to
 from operations.services.accounts import DEFAULT_ACCOUNT, account_for
 from operations.services.engine import Engine
@@ -124,10 +124,13 @@ def join(engine: Engine, request: Identified) -> Operation | None:
             return operation
 
 
-def lock_identity(wish: RefundInput) -> None:
-    """Let one request at a time open something for this order and reference, on any account."""
+def identity_lock(wish: RefundInput) -> Statement:
+    """What lets one request at a time open something for this order and reference.
+
+    On any account, until the transaction ends.
+    """
     identity = f"refund:{len(wish.order_id)}:{wish.order_id}:{wish.reference}"
-    run("SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL", [identity])
+    return "SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NULL", [identity]
 
 
 def refuse_fallback(request: Identified) -> None:

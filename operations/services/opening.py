@@ -26,7 +26,7 @@ from operations.domain.standing import failed_before, of_payment
 from operations.domain.statuses import Status
 from operations.domain.till import Till, refunded_by_others
 from operations.models import Account, AuditEntry, Operation, Payment, collecting
-from operations.models.statements import run
+from operations.models.statements import Statement, run_together
 from operations.providers import PaymentNotFound, ReadFailed
 from operations.services.engine import Engine
 from operations.services.identifying import (
@@ -124,8 +124,13 @@ RETURNING id, refunded_by_others
 """
 
 
-def lock_payment(*, engine: Engine, account: Account, facts: PaymentFacts) -> Payment:
-    """The payment's row with the provider's figures, locked until the transaction ends."""
+def lock_payment(
+    *, engine: Engine, account: Account, facts: PaymentFacts, after: Statement | None = None
+) -> Payment:
+    """The payment's row with the provider's figures, locked until the transaction ends.
+
+    `after`: another lock, taken first in the same round trip.
+    """
     payment = Payment(
         account=account,
         charge=facts.charge,
@@ -146,7 +151,9 @@ def lock_payment(*, engine: Engine, account: Account, facts: PaymentFacts) -> Pa
         payment.disputed,
         payment.read_at,
     ]
-    ((payment.pk, payment.refunded_by_others),) = run(_LOCK_PAYMENT, figures)
+    locks = [after] if after else []
+    *_, rows = run_together(*locks, (_LOCK_PAYMENT, figures))
+    ((payment.pk, payment.refunded_by_others),) = rows
     payment._state.adding = False
     return payment
 

@@ -12,6 +12,7 @@ from operations.domain.identity import RefundInput, group_id
 from operations.domain.standing import of_payment
 from operations.domain.statuses import Status
 from operations.models import Attempt, Operation, collecting
+from operations.models.statements import run
 from operations.services.accounts import UnknownAccount
 from operations.services.engine import Engine
 from operations.services.identifying import (
@@ -20,8 +21,8 @@ from operations.services.identifying import (
     Identified,
     ReusedWithOtherInput,
     identify,
+    identity_lock,
     join,
-    lock_identity,
 )
 from operations.services.opening import (
     AboveTheTill,
@@ -140,8 +141,9 @@ def _join_or_open(
     account = request.account
     prepared = prepare(engine=engine, account=account, wish=wish)
     with collecting.collecting():
-        lock_identity(wish)
-        payment = lock_payment(engine=engine, account=account, facts=prepared.facts)
+        payment = lock_payment(
+            engine=engine, account=account, facts=prepared.facts, after=identity_lock(wish)
+        )
         request = _identify(engine, wish, asker, payment.pk)
         operation = join(engine, request)
         if operation is not None:
@@ -176,7 +178,7 @@ def _open_group(*, engine: Engine, parts: Sequence[RefundInput], asker: Asker) -
     found: list[UUID] = []
     with collecting.collecting():
         for wish in sorted(parts, key=lambda wish: (wish.order_id, wish.reference)):
-            lock_identity(wish)
+            run(*identity_lock(wish))
         payments = {
             facts.charge: lock_payment(engine=engine, account=account, facts=facts)
             for facts in sorted(
