@@ -22,7 +22,14 @@ import psycopg
 from django.db import connection
 
 from bench.written import written_by
-from operations.domain.answers import Answer, AnswerKind, PaymentFacts, RefundFacts, RefundList
+from operations.domain.answers import (
+    Answer,
+    AnswerKind,
+    EventPage,
+    PaymentFacts,
+    RefundFacts,
+    RefundList,
+)
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.contract import Contract, FindBy, KeyLocation, SavedAnswers
 from operations.domain.identity import RefundInput
@@ -108,6 +115,10 @@ class InstantProvider:
     def list_refunds(self, *, payment: str, account: str) -> RefundList:
         """No refunds so far."""
         return RefundList(refunds=(), complete=True)
+
+    def list_events(self, *, since: int, after: str, account: str) -> EventPage:
+        """Never asked for here."""
+        raise NotImplementedError
 
 
 def _charge(payment: str) -> str:

@@ -1,17 +1,25 @@
 """Celery tasks: load ids, make one service call. Every task is harmless when it runs twice."""
 
 import time
+from collections.abc import Callable
+from datetime import timedelta
 from uuid import UUID
 
 import structlog
 from celery import shared_task
+from django.conf import settings
 
+from operations.services import backfilling
 from operations.services.actors import LOOKUP_JOB
+from operations.services.backfilling import fetch_events
 from operations.services.draining import drain
 from operations.services.engine import default_engine
 from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
 from operations.services.notifying import deliver_due, notices_wait
+from operations.services.report_applying import apply_report
+from operations.services.report_reading import read_report
+from operations.services.reporting import reports_left_lying
 from operations.services.subscribing import tidy_notices
 from operations.services.sweeping import (
     check,
@@ -24,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 #: How long one run of the drain goes on before it makes room for other tasks, in seconds.
 _DRAIN_S = 20
+#: How long one task works on a report or fetches events, in seconds; its time limit is far above.
+_SLICE_S = 240
 
 
 def wake_inbox() -> None:
@@ -68,6 +78,61 @@ def deliver_notices() -> None:
         deliver_notices.delay()
 
 
+def handle_waiting_events() -> None:
+    """Handle what waits, here and now."""
+    engine = default_engine()
+    while (drained := drain(engine=engine)) is not None:
+        for operation_id in drained.look_ups:
+            look_up(engine=engine, operation_id=operation_id, actor=LOOKUP_JOB)
+
+
+def wake_backfill(run_id: int) -> None:
+    """Tell a worker that a run waits. A broker that is down costs nothing, as above."""
+    try:
+        work_on_backfill.apply_async((run_id,), expires=60)
+    except Exception as error:
+        log.warning("broker_unreachable", error=str(error))
+
+
+@shared_task(name="operations.jobs.work_on_backfill")
+def work_on_backfill(run_id: int) -> None:
+    """Fetch events for a few minutes; another task goes on from there."""
+    ends_at = time.monotonic() + _SLICE_S
+    more = fetch_events(
+        engine=default_engine(), run_id=run_id, is_over=lambda: time.monotonic() > ends_at
+    )
+    wake_inbox()
+    if more:
+        wake_backfill(run_id)
+
+
+@shared_task(name="operations.jobs.fetch_when_quiet")
+def fetch_when_quiet() -> None:
+    """Fetch events by itself when refunds are sent and no webhook comes."""
+    quiet = timedelta(seconds=settings.RECONCILE.backfill_when_quiet_s)
+    for run in backfilling.fetch_when_quiet(engine=default_engine(), quiet=quiet):
+        wake_backfill(run.pk)
+
+
+def wake_report(report_id: int) -> None:
+    """Tell a worker that a report waits. A broker that is down costs nothing, as above."""
+    try:
+        work_on_report.apply_async((report_id,), expires=60)
+    except Exception as error:
+        log.warning("broker_unreachable", error=str(error))
+
+
+@shared_task(name="operations.jobs.work_on_report")
+def work_on_report(report_id: int) -> None:
+    """Read or apply a report for a few minutes; another task goes on from there."""
+    engine = default_engine()
+    ends_at = time.monotonic() + _SLICE_S
+    steps: tuple[Callable[..., bool], ...] = (read_report, apply_report)
+    for step in steps:
+        if step(engine=engine, report_id=report_id, is_over=lambda: time.monotonic() > ends_at):
+            wake_report(report_id)
+
+
 @shared_task(name="operations.jobs.sweep")
 def sweep() -> None:
     """Find what a crash or a lost message left behind."""
@@ -77,6 +142,10 @@ def sweep() -> None:
         check_operation.delay(str(operation_id))
     if events_wait(engine=engine):
         handle_events.delay()
+    for report_id in reports_left_lying(engine=engine):
+        wake_report(report_id)
+    for run_id in backfilling.runs_left_lying(engine=engine):
+        wake_backfill(run_id)
 
 
 @shared_task(name="operations.jobs.tidy")

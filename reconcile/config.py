@@ -64,6 +64,10 @@ class Config:
     token_retention_s: int
     """How long a `client_request_token` is remembered after it was given."""
     notices: NoticePolicy
+    backfill_when_quiet_s: int
+    """Events are fetched when none came for this long while sends were made; 0: never."""
+    report_max_mb: int
+    """The largest report that is taken, in MiB."""
     stripe_api_key: str
     stripe_api_base: str | None
     """None: Stripe's own address."""
@@ -138,6 +142,10 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
             "RECONCILE_TOKEN_RETENTION_S", 90 * 86_400, least=86_400, most=3_650 * 86_400
         ),
         notices=read_notices(env),
+        backfill_when_quiet_s=env.whole(
+            "RECONCILE_BACKFILL_WHEN_QUIET_S", 1_800, least=0, most=30 * 86_400
+        ),
+        report_max_mb=env.whole("RECONCILE_REPORT_MAX_MB", 500, least=1, most=10_000),
         stripe_api_key=api_key or SANDBOX_API_KEY,
         stripe_api_base=_api_base(env, api_key=api_key),
         stripe_webhook_secrets=env.listed("STRIPE_WEBHOOK_SECRETS"),

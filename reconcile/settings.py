@@ -88,6 +88,12 @@ TEMPLATES = [
 # The body of the largest thing that is sent to us, a webhook event, is far below this. Bytes.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
 
+# Reports are the only files that are uploaded. They go to disk, however small.
+FILE_UPLOAD_HANDLERS = [
+    "operations.console.uploads.GuardUploads",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
+
 # --- Database --------------------------------------------------------------------------------
 
 DATABASES: dict[str, dict[str, Any]] = {
@@ -222,6 +228,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "operations.jobs.deliver_notices",
         "schedule": 1.0,
         "options": {"expires": 1.0},
+    },
+    "fetch_when_quiet": {
+        "task": "operations.jobs.fetch_when_quiet",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
     },
     "tidy": {
         "task": "operations.jobs.tidy",

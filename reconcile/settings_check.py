@@ -15,5 +15,6 @@ MIGRATION_LINTER_OPTIONS = {
         "0006_notices",
         "0008_inbox",
         "0009_guards",
+        "0011_report_files",
     ],
 }

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from operations.console.views import closing, notices, operation, orphans, queue
+from operations.console.views import backfill, closing, notices, operation, orphans, queue, reports
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", queue.queue, name="queue"),
@@ -15,6 +15,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("notices/deliveries/<int:delivery_id>/", notices.delivery, name="delivery"),
     path("notices/deliveries/<int:delivery_id>/again/", notices.send_again, name="send-again"),
     path("health-strip/", queue.health_strip, name="health-strip"),
+    path("backfill/", backfill.backfill, name="backfill"),
+    path("backfill/start/", backfill.start, name="backfill-start"),
+    path("backfill/<int:run_id>/go-on/", backfill.resume, name="backfill-go-on"),
+    path("reports/", reports.reports, name="reports"),
+    path("reports/upload/", reports.upload, name="report-upload"),
+    path("reports/<int:report_id>/", reports.report, name="report"),
+    path("reports/<int:report_id>/apply/", reports.apply, name="report-apply"),
+    path("reports/<int:report_id>/results.csv", reports.report_results, name="report-results"),
     path("operations/<uuid:operation_id>/", operation.operation, name="operation"),
     path(
         "operations/<uuid:operation_id>/timeline/",

@@ -11,7 +11,10 @@ from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPerson
 from operations.domain.contradiction import Aspect
 from operations.domain.matching import Field, Verdict
 from operations.domain.orphans import Hint, OrphanReason
+from operations.domain.report_preview import Preview
 from operations.domain.statuses import Attention, Status, UnknownReason
+from operations.models import BackfillState
+from operations.models.report_file import ReportState, RowResult
 
 #: A key window this close to its end, in seconds, is shown as urgent.
 SOON_S = 300
@@ -157,6 +160,36 @@ SOURCE: dict[str, Promise] = {
     "lookup": gettext_lazy("Look-up"),
     "report_row": gettext_lazy("Report"),
     "statement": gettext_lazy("Statement"),
+}
+BACKFILL_STATE: dict[str, Promise] = {
+    BackfillState.RUNNING: gettext_lazy("Running"),
+    BackfillState.DONE: gettext_lazy("Done"),
+    BackfillState.FAILED: gettext_lazy("Stopped"),
+}
+REPORT_STATE: dict[str, Promise] = {
+    ReportState.READING: gettext_lazy("Reading"),
+    ReportState.READ: gettext_lazy("Waits to be applied"),
+    ReportState.REFUSED: gettext_lazy("Can't be read"),
+    ReportState.APPLYING: gettext_lazy("Applying"),
+    ReportState.APPLIED: gettext_lazy("Applied"),
+}
+FORESEEN: dict[str, Promise] = {
+    Preview.MATCHES: gettext_lazy("Changes an operation"),
+    Preview.NOTHING_NEW: gettext_lazy("Nothing new"),
+    Preview.CONTRADICTS: gettext_lazy("Contradicts"),
+    Preview.UNKNOWN: gettext_lazy("Unknown to us"),
+    Preview.BAD: gettext_lazy("Can't be read"),
+}
+LINE_RESULT: dict[str, Promise] = {
+    RowResult.APPLIED: gettext_lazy("Changed"),
+    RowResult.NO_CHANGE: gettext_lazy("Nothing new"),
+    RowResult.CONTRADICTS: gettext_lazy("Contradicts, shown to people"),
+    RowResult.NEEDS_LOOKUP: gettext_lazy("Shows no payment of ours, a look-up was asked for"),
+    RowResult.KEPT: gettext_lazy("Kept as made outside"),
+    RowResult.UNMATCHED: gettext_lazy("Names an operation we do not have"),
+    RowResult.OTHER_ENVIRONMENT: gettext_lazy("Another environment's"),
+    RowResult.FAILED: gettext_lazy("Could not be applied"),
+    RowResult.BAD: gettext_lazy("Can't be read"),
 }
 ADVICE_ICON: dict[str, str] = {
     "look_up": "search",

@@ -62,6 +62,17 @@ class RefundList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    """One page of the provider's events, newest first, each as plain JSON.
+
+    `next_after` is the id to go on after, "" when this is the last page.
+    """
+
+    events: tuple[Mapping[str, Any], ...]
+    next_after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What one send brought back. `kind` tells how it ended on the wire.
 

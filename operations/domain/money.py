@@ -4,6 +4,7 @@ Source of the tables: Stripe, "Supported currencies" (zero-decimal, three-decima
 currencies that are written with two decimals although they have none).
 """
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -175,3 +176,29 @@ def amount_problem(amount: int, currency: str) -> str | None:
     if currency in WHOLE_UNITS_ONLY and amount % 100:
         return f"In {currency.upper()} the last two digits of the amount must be 00."
     return None
+
+
+_WRITTEN = re.compile(r"(-?)([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.([0-9]{1,9}))?")
+
+
+def minor_units(text: str, currency: str) -> int:
+    """An amount as people and exports write it ("1,250.50"), in the Stripe unit, to the last digit.
+
+    Digits behind the currency's own must be zeros. A comma stands between thousands only, and only
+    where it cannot be meant as the decimal point. Raises ValueError with the reason.
+    """
+    written = _WRITTEN.fullmatch(text)
+    if written is None:
+        raise ValueError(f"The amount \u201c{text[:40]}\u201d is not a number such as 1250.50.")
+    sign, whole, behind = written[1], written[2], written[3] or ""
+    places = decimals(currency)
+    if "," in whole and places and not behind:
+        raise ValueError(f"The comma in \u201c{text[:40]}\u201d could be a decimal point.")
+    if behind[places:].strip("0"):
+        raise ValueError(f"\u201c{text[:40]}\u201d: {currency.upper()} has {places} decimals.")
+    amount = int(whole.replace(",", "") + behind[:places].ljust(places, "0"))
+    if sign or amount == 0:
+        raise ValueError("The amount must be more than zero.")
+    if amount > MAX_AMOUNT:
+        raise ValueError(f"The amount must not be more than {MAX_AMOUNT}.")
+    return amount

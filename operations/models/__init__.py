@@ -4,6 +4,7 @@ from operations.models import collecting
 from operations.models.account import Account, ApiKey
 from operations.models.attempt import Attempt
 from operations.models.audit import AuditEntry
+from operations.models.backfill_run import BackfillRun, BackfillState
 from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
 from operations.models.flag import Flag
@@ -16,6 +17,7 @@ from operations.models.proposal import Proposal
 from operations.models.provider_refund import ProviderRefund
 from operations.models.rate_bucket import RateBucket
 from operations.models.refund_report import RefundReport
+from operations.models.report_file import ReportFile, ReportPiece, ReportRow
 from operations.models.request import Request, RequestToken
 from operations.models.webhook_event import WebhookEvent
 
@@ -24,6 +26,8 @@ __all__ = [
     "ApiKey",
     "Attempt",
     "AuditEntry",
+    "BackfillRun",
+    "BackfillState",
     "Delivery",
     "DeliveryState",
     "DeliveryTry",
@@ -42,6 +46,9 @@ __all__ = [
     "ProviderRefund",
     "RateBucket",
     "RefundReport",
+    "ReportFile",
+    "ReportPiece",
+    "ReportRow",
     "Request",
     "RequestToken",
     "StaleOperation",

@@ -41,7 +41,9 @@ class WebhookEvent(models.Model):
     payload = models.JSONField()
     received_at = models.DateTimeField()
     last_received_at = models.DateTimeField()
+    #: 0: fetched from the provider's own list by the run `backfill`, and never delivered.
     deliveries = models.PositiveIntegerField(default=1)
+    backfill = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -50,6 +52,14 @@ class WebhookEvent(models.Model):
                 fields=["event_id", "event_account", "filed_at"], name="webhook_event_once"
             ),
             models.CheckConstraint(condition=~Q(event_id=""), name="webhook_event_has_an_id"),
+        ]
+        indexes = [
+            # Serves: what the events that a run fetched came to.
+            models.Index(
+                fields=["backfill"],
+                condition=Q(backfill__isnull=False),
+                name="webhook_event_by_backfill",
+            ),
         ]
         triggers = [
             pgtrigger.ReadOnly(
@@ -66,6 +76,7 @@ class WebhookEvent(models.Model):
                     "raw",
                     "payload",
                     "received_at",
+                    "backfill",
                 ],
             ),
             *never_removed("webhook_event"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from operations.domain.answers import Answer, PaymentFacts, RefundFacts, RefundList
+from operations.domain.answers import Answer, EventPage, PaymentFacts, RefundFacts, RefundList
 from operations.domain.contract import Contract
 
 
@@ -59,3 +59,9 @@ class Provider(Protocol):
 
     def list_refunds(self, *, payment: str, account: str) -> RefundList:
         """All refunds of a payment, read to the last page. Raises ReadFailed."""
+
+    def list_events(self, *, since: int, after: str, account: str) -> EventPage:
+        """One page of events about refunds made at or after `since` (UTC seconds), newest first.
+
+        `after` is the id that the page before ended with, "" for the first. Raises ReadFailed.
+        """

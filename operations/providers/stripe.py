@@ -17,6 +17,7 @@ import stripe
 from operations.domain.answers import (
     Answer,
     AnswerKind,
+    EventPage,
     PaymentFacts,
     RefundFacts,
     RefundList,
@@ -51,6 +52,13 @@ STRIPE_CONTRACT = Contract(
     writes_per_s=25.0,
 )
 
+#: What is fetched; Stripe takes up to 20 types.
+EVENT_TYPES = (
+    *("refund.created", "refund.updated", "refund.failed"),
+    *("charge.refunded", "charge.refund.updated"),
+    *("charge.dispute.created", "charge.dispute.updated", "charge.dispute.closed"),
+    *("charge.dispute.funds_withdrawn", "charge.dispute.funds_reinstated"),
+)
 _STRIPE_REASONS = frozenset(["duplicate", "fraudulent", "requested_by_customer"])
 _MAX_PAGES = 200
 _PAGE_SIZE = 100
@@ -172,6 +180,33 @@ class StripeProvider:
                 return RefundList(refunds=tuple(found), complete=False, pages=page)
             after = refunds[-1].id
         return RefundList(refunds=tuple(found), complete=False, pages=_MAX_PAGES)
+
+    def list_events(self, *, since: int, after: str, account: str) -> EventPage:
+        """One page of events about refunds, newest first (Stripe, "List all events").
+
+        Raises ReadFailed.
+        """
+        parameters: dict[str, Any] = {
+            "limit": _PAGE_SIZE,
+            "created": {"gte": since},
+            "types": list(EVENT_TYPES),
+        }
+        if after:
+            parameters["starting_after"] = after
+        body = self._read(
+            lambda client: client.v1.events.list(
+                cast("Any", parameters), cast("Any", _options(account))
+            ),
+            ReadRefused("The provider does not list these events (any more)."),
+        )
+        rows = body.get("data")
+        if not isinstance(rows, list) or not isinstance(body.get("has_more"), bool):
+            raise ReadFailed("The provider's answer is not a list.")
+        events = tuple(row for row in rows if isinstance(row, Mapping))
+        last = str(events[-1].get("id", "")) if events else ""
+        if body["has_more"] and last in ("", after):
+            raise ReadFailed("The provider's list of events does not go on.")
+        return EventPage(events=events, next_after=last if body["has_more"] else "")
 
     def _answer_so_far(self, error: Exception) -> Answer:
         """What had come when something broke: an answer the SDK could not read, or nothing."""

@@ -95,7 +95,7 @@ _HEALTH_SQL = """
 SELECT
     (SELECT max(last_received_at) FROM (
         SELECT last_received_at FROM operations_webhookevent
-        ORDER BY id DESC LIMIT 100) AS newest),
+        WHERE deliveries > 0 ORDER BY id DESC LIMIT 100) AS newest),
     (SELECT count(*) FROM (
         SELECT 1 FROM operations_operation WHERE status = 'unknown' LIMIT %(most)s) AS capped),
     (SELECT min(needs_person_since) FROM operations_operation WHERE status = 'unknown'),

@@ -57,7 +57,11 @@ def read_metrics(*, now: datetime) -> Metrics:
         failing=Count("pk", filter=~Q(error="")),
         oldest=Min("received_at"),
     )
-    newest = WebhookEvent.objects.order_by("-pk").values("last_received_at")[:100]
+    newest = (
+        WebhookEvent.objects.filter(deliveries__gt=0)
+        .order_by("-pk")
+        .values("last_received_at")[:100]
+    )
     last = newest.aggregate(last=Max("last_received_at"))["last"]
     return Metrics(
         unresolved={str(status): by_status.get(status, 0) for status in sorted(UNRESOLVED)},

@@ -92,9 +92,14 @@ class SandboxControl:
         }
         return int(self._call("POST", "faults", given)["id"])
 
-    def lag(self, seconds: float, *, payment: str | None = None) -> None:
-        """Leave refunds younger than this out of lists, until changed; 0 ends it."""
-        self.fault("lag", endpoint="refunds.list", seconds=seconds, payment=payment)
+    def lag(
+        self, seconds: float, *, payment: str | None = None, endpoint: str = "refunds.list"
+    ) -> None:
+        """Leave what is younger than this out of lists, until changed; 0 ends it.
+
+        `endpoint` may be `events.list`.
+        """
+        self.fault("lag", endpoint=endpoint, seconds=seconds, payment=payment)
 
     def faults(self) -> list[JsonObject]:
         """The faults that no call has met yet."""

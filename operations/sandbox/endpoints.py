@@ -108,7 +108,7 @@ class Endpoints:
         parts = self.parts
         paging = forms.read_paging(call.params, forms.REFUND_LIST_PARAMS)
         charge = self._charge_named(call)
-        lag_s = parts.faults.lag_s(call.target)
+        lag_s = parts.faults.lag_s("refunds.list", call.target)
         youngest = parts.clock.now() - lag_s
         found = (
             parts.ledger.refunds_of(charge)
@@ -127,10 +127,14 @@ class Endpoints:
         paging = forms.read_paging(call.params, forms.EVENT_LIST_PARAMS)
         types = forms.read_event_types(call.params)
         events = self.parts.events
+        lag_s = self.parts.faults.lag_s("events.list", call.target)
+        youngest = self.parts.clock.now() - lag_s
         chosen = [
             event
             for event in events.of_account(call.account)
-            if paging.covers(event.created) and (not types or _is_of(event.type, types))
+            if paging.covers(event.created)
+            and (not types or _is_of(event.type, types))
+            and (not lag_s or event.created <= youngest)
         ]
         cursor = paging.starting_after or paging.ending_before
         place = events.event(call.account, cursor).seq if cursor else 0

@@ -26,6 +26,8 @@ WIRE = (
 RESULT = ("500", "402", "refuse")
 STATUS = ("pending", "requires_action")
 GROUPS = {"front": (*FRONT_ONLY, *WIRE), "slow": ("slow",), "result": RESULT, "status": STATUS}
+#: The lists that can lag, the usual one first.
+LAGGING = ("refunds.list", "events.list")
 KINDS = (*FRONT_ONLY, *WIRE, *RESULT, *STATUS, "slow", "lag")
 
 DEFAULT_HANG_S = 30.0
@@ -170,8 +172,8 @@ def read_fault(given: JsonObject) -> Fault:
         fault = Fault(**{**values, "kind": str(values.get("kind")), "match": match})
     except TypeError as error:
         raise FaultNotPossibleError(f"a fault has no such field: {error}") from error
-    if fault.kind == "lag":
-        fault.endpoint = "refunds.list"
+    if fault.kind == "lag" and fault.endpoint not in LAGGING:
+        fault.endpoint = LAGGING[0]
     choices: tuple[tuple[str, str, Collection[str]], ...] = (
         ("kind", fault.kind, KINDS),
         ("endpoint", fault.endpoint, ENDPOINTS),
@@ -199,7 +201,8 @@ class FaultTable:
         """Let the next matching calls meet this fault. A lag replaces the one before it."""
         fault.id = next(self._ids)
         if fault.kind == "lag":
-            self.waiting = [f for f in self.waiting if (f.kind, f.match) != ("lag", fault.match)]
+            same = ("lag", fault.endpoint, fault.match)
+            self.waiting = [f for f in self.waiting if (f.kind, f.endpoint, f.match) != same]
         if fault.kind != "lag" or fault.duration_s > 0:
             self.waiting.append(fault)
         return fault
@@ -226,11 +229,11 @@ class FaultTable:
                 return fault
         return None
 
-    def lag_s(self, target: Target) -> float:
-        """How young, in seconds, a refund can be and still be missing from lists."""
+    def lag_s(self, endpoint: str, target: Target) -> float:
+        """How young, in seconds, a thing can be and still be missing from this list."""
         lags = [
             fault.duration_s
             for fault in self.waiting
-            if fault.kind == "lag" and fault.match.covers(target)
+            if fault.kind == "lag" and fault.endpoint == endpoint and fault.match.covers(target)
         ]
         return max(lags, default=0.0)

@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 
-from operations.domain.answers import Answer, AnswerKind, PaymentFacts, RefundFacts, RefundList
+from operations.domain.answers import (
+    Answer,
+    AnswerKind,
+    EventPage,
+    PaymentFacts,
+    RefundFacts,
+    RefundList,
+)
 from operations.domain.budgets import backoff_s
 from operations.domain.contract import Contract
 from operations.models import Account, RateBucket
@@ -92,6 +99,13 @@ class GuardedProvider:
         """All refunds of a payment. Raises ReadFailed."""
         return self._read(
             "list_refunds", lambda: self.inner.list_refunds(payment=payment, account=account)
+        )
+
+    def list_events(self, *, since: int, after: str, account: str) -> EventPage:
+        """One page of events about refunds. Raises ReadFailed."""
+        return self._read(
+            "list_events",
+            lambda: self.inner.list_events(since=since, after=after, account=account),
         )
 
     def _read(self, name: str, call: Callable[[], _Read]) -> _Read:

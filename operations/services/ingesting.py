@@ -5,7 +5,7 @@ event that was acknowledged is there once and in the inbox, whoever dies after t
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -90,6 +90,22 @@ def read_delivery(
         body = _stored(parse_json(raw))
     except (SignatureRefused, UnreadableEvent) as error:
         raise EventRefused(str(error)) from error
+    return _delivery(body, raw, now, endpoint_account=endpoint_account)
+
+
+def read_fetched(body: Mapping[str, Any], *, account: str, now: datetime) -> Delivery | None:
+    """An event of the provider's own list; None when it can't be read. `account`: whose list."""
+    raw = json.dumps(body, separators=(",", ":")).encode()
+    try:
+        found = _delivery(_stored(parse_json(raw)), raw, now, endpoint_account="")
+    except UnreadableEvent:
+        return None
+    return found if found.account else replace(found, account=account[:64])
+
+
+def _delivery(
+    body: dict[str, Any], raw: bytes, now: datetime, *, endpoint_account: str
+) -> Delivery:
     facts = event_facts(body)
     return Delivery(
         endpoint_account=endpoint_account[:64],
@@ -141,9 +157,8 @@ def _row(delivery: Delivery) -> tuple[Any, ...]:
     )
 
 
-#: Stores the deliveries of `columns_of`; answers (event id, account, is new) for each. A repeated
-#: one is counted. Sorted, so that two processes that store the same events don't wait in a ring.
-STORE = """
+# Sorted, so that two processes that store the same events don't wait in a ring.
+_STORE = """
 WITH given AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bool[], $6::timestamptz[],
@@ -158,14 +173,13 @@ WITH given AS (
 ), stored AS (
     INSERT INTO operations_webhookevent AS kept
         (endpoint_account, event_account, event_id, event_type, livemode, provider_created_at,
-         filed_at, raw, payload, received_at, last_received_at, deliveries)
+         filed_at, raw, payload, received_at, last_received_at, deliveries, backfill)
     SELECT endpoint_account, event_account, event_id, event_type, livemode, provider_created_at,
-         filed_at, raw, payload::jsonb, received_at, received_at, 1
+         filed_at, raw, payload::jsonb, received_at, received_at, {deliveries}, {backfill}
     FROM given ORDER BY event_id, event_account
-    ON CONFLICT (event_id, event_account, filed_at) DO UPDATE
-    SET deliveries = kept.deliveries + 1,
-        last_received_at = greatest(kept.last_received_at, EXCLUDED.last_received_at)
-    RETURNING id, event_id, event_account, filed_at, deliveries = 1 AS is_new
+    ON CONFLICT (event_id, event_account, filed_at) {again}
+    RETURNING id, event_id, event_account, filed_at,
+        deliveries = CASE WHEN backfill IS NULL THEN 1 ELSE 0 END AS is_new
 ), waiting AS (
     INSERT INTO operations_inboxitem
         (event_id, filed_at, provider_event_id, event_account, livemode, relevant,
@@ -180,6 +194,18 @@ WITH given AS (
 )
 SELECT event_id, event_account, is_new FROM stored
 """
+#: Stores the deliveries of `columns_of`; answers (event id, account, is new) for each. A repeated
+#: one is counted, also of an event that had been fetched before it was delivered.
+STORE = _STORE.format(
+    deliveries="1",
+    backfill="NULL::bigint",
+    again="""DO UPDATE
+    SET deliveries = kept.deliveries + 1,
+        last_received_at = greatest(kept.last_received_at, EXCLUDED.last_received_at)""",
+)
+#: Stores what was fetched and never delivered, by the run that is the last value; answers the same
+#: for those that are new.
+STORE_FETCHED = _STORE.format(deliveries="0", backfill="$19::bigint", again="DO NOTHING")
 
 
 def _stored(body: dict[str, Any]) -> dict[str, Any]:

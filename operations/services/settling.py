@@ -254,10 +254,14 @@ def is_proven(operation: Operation, refund: RefundFacts, *, source: EvidenceSour
     return not differences(operation.terms(), refund) and not _is_hearsay(operation, refund, source)
 
 
+#: What was written down elsewhere, and not shown when this very payment was asked for.
+_HEARSAY = frozenset([EvidenceSource.WEBHOOK, EvidenceSource.REPORT_ROW])
+
+
 def _is_hearsay(operation: Operation, refund: RefundFacts, source: EvidenceSource) -> bool:
     """Whether an event's refund neither shows the payment nor is known to be the operation's."""
     return (
-        source == EvidenceSource.WEBHOOK
+        source in _HEARSAY
         and refund.id != operation.provider_object_id
         and not names_the_payment(operation.terms(), refund)
     )

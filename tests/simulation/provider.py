@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from operations.domain.answers import Answer, AnswerKind, PaymentFacts, RefundFacts, RefundList
+from operations.domain.answers import (
+    Answer,
+    AnswerKind,
+    EventPage,
+    PaymentFacts,
+    RefundFacts,
+    RefundList,
+)
 from operations.domain.identity import METADATA_OPERATION
 from operations.providers import PaymentNotFound, ReadFailed, RefundNotFound
 from operations.providers.stripe import STRIPE_CONTRACT, StripeProvider
@@ -126,6 +133,11 @@ class SimulatedProvider:
         return RefundList(refunds=tuple(facts_of(made.refund) for made in shown), complete=complete)
 
     # --- What happens there by itself or by people --------------------------------------------
+
+    def list_events(self, *, since: int, after: str, account: str) -> EventPage:
+        """None: news reach the simulation in its own mail. Raises ReadFailed."""
+        self._read("events")
+        return EventPage(events=(), next_after="")
 
     def add_charge(self, charge_id: str, captured: int) -> Charge:
         """A payment that was made before the world began."""

@@ -28,6 +28,8 @@ def addresses() -> list[str]:
         "delivery_id": 1,
         "refund_id": 1,
         "discrepancy_id": 1,
+        "report_id": 1,
+        "run_id": 1,
     }
     return [
         reverse(

@@ -1,0 +1,51 @@
+"""Files that people send: refused before they are read when nobody may send them or they are too
+large, so that a body costs neither disk nor time."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+
+from operations.console.permissions import Act, ConsoleRequest, acts_of
+
+#: What a form holds beside its file, in bytes.
+_BESIDE = 2**16
+
+
+class GuardUploads(FileUploadHandler):
+    """Stands before the handlers that keep a file. A view finds `upload_too_large` on the request.
+
+    A body that is only a little too large is read to its end, so that the browser shows the answer.
+    """
+
+    def handle_raw_input(
+        self,
+        input_data: Any,
+        META: Mapping[str, str],
+        content_length: int,
+        boundary: str,
+        encoding: str | None = None,
+    ) -> None:
+        """Before a byte of the body is read. Raises PermissionDenied."""
+        request = cast("ConsoleRequest", self.request)
+        user = getattr(request, "user", None)
+        if user is None or Act.DECIDE not in acts_of(user):
+            raise PermissionDenied
+        self._length = content_length
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        """The fields before the file, the token among them, have been read."""
+        super().new_file(*args, **kwargs)
+        most = settings.RECONCILE.report_max_mb * 2**20 + _BESIDE
+        if self._length > most:
+            self.request.upload_too_large = True  # type: ignore[union-attr]
+            raise StopUpload(connection_reset=self._length > 2 * most)
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:
+        """Hand it on."""
+        return raw_data
+
+    def file_complete(self, file_size: int) -> None:
+        """Keep nothing."""

@@ -1,0 +1,169 @@
+"""Reports of the provider: taking one in, looking at what it would do, letting it be applied."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from django.conf import settings
+from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from operations.console.pages import answer
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.report_forms import ReportForm
+from operations.domain.money import Money
+from operations.domain.report_preview import Preview
+from operations.jobs import wake_report
+from operations.models import Account, ReportFile
+from operations.models.report_file import ReportRow, ReportState, RowResult
+from operations.queries.reports import PAGE, lines_to_show, result_lines
+from operations.services.accounts import UnknownAccount, account_for
+from operations.services.engine import default_engine
+from operations.services.reporting import ReportRefused, let_apply, receive_report
+
+#: How many imports the page lists.
+_LISTED = 25
+
+
+@require_GET
+@allows(Act.READ)
+def reports(request: ConsoleRequest) -> HttpResponse:
+    """The newest imports, and a form for another."""
+    return _page(request, ReportForm())
+
+
+@require_POST
+@allows(Act.DECIDE)
+def upload(request: ConsoleRequest) -> HttpResponse:
+    """Take a file in. Nothing is changed before somebody has looked at it."""
+    # Reading what was posted is what runs the guard.
+    posted, files = request.POST, request.FILES
+    if getattr(request, "upload_too_large", False):
+        form = ReportForm(posted)
+        form.full_clean()
+        form.errors.pop("file", None)
+        form.add_error(
+            "file",
+            _("The file is larger than %(most)s MiB. Split it, or export fewer columns.")
+            % {"most": settings.RECONCILE.report_max_mb},
+        )
+        return _page(request, form, status=413)
+    form = ReportForm(posted, files)
+    if not form.is_valid():
+        return _page(request, form, status=400)
+    engine = default_engine()
+    file = form.cleaned_data["file"]
+    try:
+        report = receive_report(
+            engine=engine,
+            account=account_for(engine=engine, name=form.cleaned_data["account"]),
+            name=file.name,
+            file=file,
+            mapping=form.mapping(),
+            most_bytes=settings.RECONCILE.report_max_mb * 2**20,
+            actor=actor_of(request),
+        )
+    except UnknownAccount:
+        form.add_error("account", _("There is no account of this name."))
+        return _page(request, form, status=400)
+    except ReportRefused as error:
+        form.add_error("file", str(error))
+        return _page(request, form, status=400)
+    wake_report(report.pk)
+    return redirect("report", report.pk)
+
+
+def _page(request: ConsoleRequest, form: ReportForm, *, status: int = 200) -> HttpResponse:
+    context = {
+        "form": form,
+        "reports": ReportFile.objects.select_related("account").order_by("-pk")[:_LISTED],
+        "accounts": list(
+            Account.objects.filter(livemode=settings.RECONCILE.livemode).order_by("name")
+        ),
+        "most_mb": settings.RECONCILE.report_max_mb,
+    }
+    return answer(request, "operations/reports.html", context, status=status)
+
+
+@require_GET
+@allows(Act.READ)
+def report(request: ConsoleRequest, report_id: int) -> HttpResponse:
+    """How far it is, what it would do or did, and its lines."""
+    return answer(
+        request, "operations/report.html", _context(request, _report(report_id)), part="report"
+    )
+
+
+@require_POST
+@allows(Act.DECIDE)
+def apply(request: ConsoleRequest, report_id: int) -> HttpResponse:
+    """Let what was shown be applied."""
+    found = _report(report_id)
+    try:
+        let_apply(engine=default_engine(), report_id=report_id, actor=actor_of(request))
+    except ReportRefused as error:
+        context = _context(request, found) | {"refused": str(error)}
+        return answer(request, "operations/report.html", context, part="report", status=409)
+    wake_report(report_id)
+    return redirect("report", report_id)
+
+
+@require_GET
+@allows(Act.READ)
+def report_results(request: ConsoleRequest, report_id: int) -> HttpResponse:
+    """Every line with its result, as CSV, while it is read from the database."""
+    found = _report(report_id)
+    response = StreamingHttpResponse(_csv(result_lines(found)), content_type="text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="report-{found.pk}.csv"'
+    response.headers["Cache-Control"] = "no-store"
+    # The two classes of Django have only their base in common.
+    return cast("HttpResponse", response)
+
+
+class _Echo:
+    def write(self, text: str) -> str:
+        return text
+
+
+def _csv(lines: Iterable[list[str]]) -> Iterator[str]:
+    writer = csv.writer(_Echo())
+    yield "\ufeff"
+    for cells in lines:
+        yield writer.writerow(cells)
+
+
+def _report(report_id: int) -> ReportFile:
+    found = ReportFile.objects.select_related("account").filter(pk=report_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _context(request: ConsoleRequest, found: ReportFile) -> dict[str, Any]:
+    kind = request.GET.get("kind", "")
+    kind = kind if kind in set(Preview) else ""
+    after = request.GET.get("after", "")
+    lines = lines_to_show(found, kind=kind, after=int(after) if after.isdecimal() else 0)
+    return {
+        "report": found,
+        "in_work": found.state in (ReportState.READING, ReportState.APPLYING),
+        "kind": kind,
+        "after": after,
+        "lines": [(row, _money(row)) for row in lines[:PAGE]],
+        "more_after": lines[PAGE - 1].line if len(lines) > PAGE else None,
+        "foreseen": [(kind_, found.previewed.get(kind_, 0)) for kind_ in Preview],
+        "results": [
+            (result.value, result.label, found.results[result])
+            for result in RowResult
+            if found.results.get(result)
+        ],
+        "percent_read": 100 * found.read_bytes // max(1, found.size_bytes),
+        "percent_applied": 100 * found.applied_rows // max(1, found.rows),
+        "failed": found.results.get(RowResult.FAILED, 0),
+    }
+
+
+def _money(row: ReportRow) -> Money | None:
+    return Money(row.amount, row.currency) if row.amount is not None else None

@@ -1,0 +1,137 @@
+"""What we know of the refunds that a report speaks of, and what became of its lines."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Count
+
+from operations.domain.answers import RefundFacts
+from operations.domain.matching import RefundTerms, our_mark
+from operations.domain.money import Money
+from operations.domain.report_cells import harmless
+from operations.domain.report_preview import Claimed, Preview, preview
+from operations.domain.statuses import Status
+from operations.models import Account, Operation, ProviderRefund
+from operations.models.report_file import ReportFile, ReportRow, RowResult
+
+#: How many lines a page shows.
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What importing one line would do, and the operation it speaks of."""
+
+    preview: Preview
+    operation_id: UUID | None
+
+
+def foresee(
+    account: Account, refunds: Sequence[RefundFacts], *, environment: str
+) -> list[Foreseen]:
+    """For each refund what importing it would do now. Two queries, however many they are."""
+    stored = _stored(account, refunds)
+    meant = [_meant(refund, stored, environment) for refund in refunds]
+    claimed = _claimed({operation_id for operation_id in meant if operation_id})
+    found = []
+    for refund, operation_id in zip(refunds, meant, strict=True):
+        known = claimed.get(operation_id) if operation_id else None
+        status = stored[refund.id][0] if refund.id in stored else None
+        told = _elsewhere(known, account) or preview(refund, stored_status=status, claimed=known)
+        found.append(Foreseen(told, operation_id if known else None))
+    return found
+
+
+def _meant(
+    refund: RefundFacts, stored: dict[str, tuple[str, UUID | None]], environment: str
+) -> UUID | None:
+    owner = stored[refund.id][1] if refund.id in stored else None
+    if owner is not None:
+        return owner
+    mark = our_mark(refund.metadata)
+    return mark.operation_id if mark and mark.environment == environment else None
+
+
+def _elsewhere(known: Claimed | None, account: Account) -> Preview | None:
+    """A refund of one account that names another account's operation."""
+    if known is None or known.terms.account == account.provider_account:
+        return None
+    return Preview.CONTRADICTS
+
+
+def _stored(account: Account, refunds: Iterable[RefundFacts]) -> dict[str, tuple[str, UUID | None]]:
+    rows = ProviderRefund.objects.filter(
+        account=account, provider_object_id__in={refund.id for refund in refunds}
+    ).values_list("provider_object_id", "status", "operation_id")
+    return {refund_id: (status, operation_id) for refund_id, status, operation_id in rows}
+
+
+def _claimed(ids: set[UUID]) -> dict[UUID, Claimed]:
+    if not ids:
+        return {}
+    rows = Operation.objects.filter(pk__in=ids).values_list(
+        "pk",
+        "environment",
+        "amount",
+        "currency",
+        "payment__charge",
+        "payment__payment_intent",
+        "account__provider_account",
+        "account__livemode",
+        "status",
+        "provider_object_id",
+        "provider_status",
+    )
+    return {
+        row[0]: Claimed(
+            terms=RefundTerms(
+                operation_id=str(row[0]),
+                environment=row[1],
+                amount=row[2],
+                currency=row[3],
+                charge=row[4],
+                payment_intent=row[5],
+                account=row[6],
+                livemode=row[7],
+            ),
+            status=Status(row[8]),
+            provider_object_id=row[9],
+            provider_status=row[10],
+        )
+        for row in rows
+    }
+
+
+def count_results(report: ReportFile) -> dict[str, int]:
+    """How many lines had which result, waiting ones aside."""
+    rows = report.lines.exclude(result=RowResult.WAITING).values_list("result")
+    return dict(rows.annotate(Count("pk")))
+
+
+RESULT_HEADER = (
+    *("line", "refund", "charge", "payment_intent", "amount", "currency", "status"),
+    *("foreseen", "result", "reason", "operation"),
+)
+
+
+def result_lines(report: ReportFile) -> Iterator[list[str]]:
+    """Every line with its result as cells for a CSV file, read from the database as they go."""
+    rows = report.lines.order_by("line").values_list(
+        *("line", "refund_id", "charge", "payment_intent", "amount", "currency", "status"),
+        *("preview", "result", "problem", "operation_id"),
+    )
+    yield list(RESULT_HEADER)
+    for row in rows.iterator(chunk_size=2_000):
+        line, refund, charge, intent, amount, currency, status, *rest, operation_id = row
+        written = f"{Money(amount, currency).major():f}" if amount is not None else ""
+        texts = [refund, charge, intent, written, currency, status, *rest]
+        yield [str(line), *map(harmless, texts), str(operation_id or "")]
+
+
+def lines_to_show(report: ReportFile, *, kind: str, after: int) -> list[ReportRow]:
+    """One page of lines, and one more if there are more: all, or those foreseen as `kind`."""
+    rows = report.lines.filter(line__gt=after)
+    if kind in set(Preview):
+        rows = rows.filter(preview=kind)
+    return list(rows.order_by("line")[: PAGE + 1])

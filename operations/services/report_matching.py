@@ -1,0 +1,110 @@
+"""One line of a report, matched and taken as every other report of a refund is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from operations.domain.answers import RefundFacts
+from operations.domain.audit import Actor
+from operations.domain.contradiction import other_terms
+from operations.domain.matching import our_mark, place_differences
+from operations.domain.statuses import UNRESOLVED
+from operations.models import Account, EvidenceSource, Operation, ProviderRefund
+from operations.models.report_file import RowResult
+from operations.services.engine import Engine
+from operations.services.learning import Learned
+from operations.services.seeing import see_refund
+from operations.services.settling import (
+    OperationNotFound,
+    Taken,
+    lock,
+    raise_attention,
+    take_refund,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Where a line stands and who lets it be applied; `at` in UTC."""
+
+    summary: str
+    actor: Actor
+    at: datetime
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineTaken:
+    """What became of a line."""
+
+    result: RowResult
+    operation_id: UUID | None = None
+
+
+def take_line(*, engine: Engine, account: Account, refund: RefundFacts, told: Told) -> LineTaken:
+    """Find the operation by the refund's id or by our mark, never by amount, and believe the line.
+
+    In the caller's transaction.
+    """
+    now = engine.clock()
+    learned = Learned(
+        source=EvidenceSource.REPORT_ROW,
+        summary=told.summary,
+        actor=told.actor,
+        observed_at=told.at,
+        facts=told.facts,
+    )
+    known = ProviderRefund.objects.filter(account=account, provider_object_id=refund.id)
+    operation_id = known.values_list("operation_id", flat=True).first()
+    mark = our_mark(refund.metadata)
+
+    def kept(result: RowResult) -> LineTaken:
+        see_refund(account, refund, operation=None, learned=learned, now=now)
+        return LineTaken(result=result)
+
+    if operation_id is None and mark is not None and mark.environment != engine.environment:
+        return kept(RowResult.OTHER_ENVIRONMENT)
+    operation_id = operation_id or (mark.operation_id if mark else None)
+    if operation_id is None:
+        return kept(RowResult.KEPT)
+    try:
+        operation = lock(operation_id)
+    except OperationNotFound:
+        return kept(RowResult.UNMATCHED)
+    misplaced = place_differences(
+        operation.terms(), account=account.provider_account, livemode=account.livemode
+    )
+    if misplaced:
+        found = other_terms(refund, misplaced)
+        raise_attention(operation, found, learned=learned, now=now, refund=refund)
+        kept(RowResult.CONTRADICTS)
+        return LineTaken(result=RowResult.CONTRADICTS, operation_id=operation.pk)
+    return _believe(operation, refund, learned, now)
+
+
+def _believe(
+    operation: Operation, refund: RefundFacts, learned: Learned, now: datetime
+) -> LineTaken:
+    flags = set(operation.attention)
+    taken = take_refund(operation, refund, learned=learned, now=now)
+    result = _RESULT_OF[taken]
+    if set(operation.attention) - flags:
+        result = RowResult.CONTRADICTS
+    is_due = taken is Taken.UNDECIDED or operation.next_check_at is None
+    if is_due and operation.status in UNRESOLVED:
+        # The provider is asked, and what it has is believed.
+        operation.plan(now=now, next_check_at=now)
+    return LineTaken(result=result, operation_id=operation.pk)
+
+
+_RESULT_OF = {
+    Taken.CHANGED: RowResult.APPLIED,
+    Taken.NOTHING_NEW: RowResult.NO_CHANGE,
+    # Nobody knows when the provider wrote a line: an older state says nothing.
+    Taken.DOUBTFUL: RowResult.NO_CHANGE,
+    Taken.UNDECIDED: RowResult.NEEDS_LOOKUP,
+    Taken.SECOND_REFUND: RowResult.CONTRADICTS,
+    Taken.MISMATCH: RowResult.CONTRADICTS,
+}
