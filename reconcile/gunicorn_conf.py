@@ -1,4 +1,4 @@
-"""How gunicorn serves: `gunicorn --config python:reconcile.gunicorn_conf reconcile.wsgi`.
+"""How gunicorn serves: `gunicorn --config python:reconcile.gunicorn_conf reconcile.asgi`.
 
 An agent's call may wait for the provider until its deadline. Threads make that waiting cheap, and
 the time limits here leave such a call room to end and be written down.
@@ -23,9 +23,8 @@ _longest_call_s = int(
     + settings.RECONCILE.read_timeout_s
 )
 
-worker_class = "gthread"
+worker_class = "reconcile.worker.Worker"
 workers = 2
-threads = 16
 timeout = _longest_call_s + 15
 graceful_timeout = _longest_call_s + 5
 keepalive = 5

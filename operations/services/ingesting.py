@@ -5,6 +5,7 @@ event that was acknowledged is there once and in the inbox, whoever dies after t
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -87,24 +88,25 @@ def read_delivery(
     """Verify a delivery and read what it says. Raises EventRefused."""
     try:
         verify_signature(raw=raw, header=signature, secrets=secrets, now=now.timestamp())
-        body = _stored(parse_json(raw))
+        body, payload = _stored(raw, parse_json(raw))
     except (SignatureRefused, UnreadableEvent) as error:
         raise EventRefused(str(error)) from error
-    return _delivery(body, raw, now, endpoint_account=endpoint_account)
+    return _delivery(body, payload, raw, now, endpoint_account=endpoint_account)
 
 
 def read_fetched(body: Mapping[str, Any], *, account: str, now: datetime) -> Delivery | None:
     """An event of the provider's own list; None when it can't be read. `account`: whose list."""
     raw = json.dumps(body, separators=(",", ":")).encode()
     try:
-        found = _delivery(_stored(parse_json(raw)), raw, now, endpoint_account="")
+        kept, payload = _stored(raw, parse_json(raw))
     except UnreadableEvent:
         return None
+    found = _delivery(kept, payload, raw, now, endpoint_account="")
     return found if found.account else replace(found, account=account[:64])
 
 
 def _delivery(
-    body: dict[str, Any], raw: bytes, now: datetime, *, endpoint_account: str
+    body: dict[str, Any], payload: str, raw: bytes, now: datetime, *, endpoint_account: str
 ) -> Delivery:
     facts = event_facts(body)
     return Delivery(
@@ -112,7 +114,7 @@ def _delivery(
         account=facts.account[:64],
         facts=facts,
         raw=raw,
-        payload=json.dumps(body),
+        payload=payload,
         received_at=now,
     )
 
@@ -208,10 +210,23 @@ STORE = _STORE.format(
 STORE_FETCHED = _STORE.format(deliveries="0", backfill="$19::bigint", again="DO NOTHING")
 
 
-def _stored(body: dict[str, Any]) -> dict[str, Any]:
-    """The parsed event as jsonb can hold it; the raw bytes stay the durable copy."""
+#: What may make JSON that Python reads one that PostgreSQL refuses: characters written out (NUL
+#: and half pairs among them), other encodings, and numbers that are not finite or very large.
+_SUSPECT = re.compile(rb"\\u|\x00|\xef\xbb\xbf|NaN|Infinity|[0-9.][eE][+-]?[0-9]{3}")
+
+
+def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The parsed event and its text, as jsonb can hold them; most are stored as they came.
+
+    The raw bytes stay the durable copy.
+    """
     try:
-        return dict(storable(body))
+        if _SUSPECT.search(raw) is None:
+            return body, raw.decode()
+        kept = dict(storable(body))
+        return kept, json.dumps(kept)
+    except UnicodeDecodeError:
+        raise UnreadableEvent("The body is not JSON in UTF-8.") from None
     except RecursionError:
         raise UnreadableEvent("The body is nested too deep.") from None
 

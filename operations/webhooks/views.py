@@ -1,9 +1,12 @@
-"""The endpoint: verify on the raw bytes, store, acknowledge. What it means is a job's."""
+"""The endpoint where Django serves it: `runserver`, plain WSGI servers, tests.
+
+In production `receiver` takes the same addresses before Django sees them.
+"""
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError, InterfaceError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
@@ -11,25 +14,32 @@ from django.views.decorators.http import require_POST
 from operations.jobs import wake_inbox
 from operations.services.engine import default_engine
 from operations.services.ingesting import EventAccountUnknown, EventRefused, receive_event
+from operations.webhooks import answers
+from operations.webhooks.answers import Answer
 
 log = structlog.get_logger(__name__)
-
-#: The largest body that is read, in bytes.
-MAX_BODY = 2**20
 
 
 @csrf_exempt
 @require_POST
 def stripe_webhook(request: HttpRequest, account: str = "") -> HttpResponse:
     """2xx once the event is stored; 400 when it is not proven or not an event; 413 when too big."""
-    if _declared_length(request) > MAX_BODY:
-        return _refused(413, "The body is larger than 1 MiB.")
+    answer = _received(request, account)
+    response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
+    if answer.retry_after_s is not None:
+        response["Retry-After"] = str(answer.retry_after_s)
+    return response
+
+
+def _received(request: HttpRequest, account: str) -> Answer:
+    if _declared_length(request) > answers.MAX_BODY:
+        return answers.TOO_LARGE
     try:
         raw = request.body
     except RequestDataTooBig:
-        return _refused(413, "The body is larger than 1 MiB.")
+        return answers.TOO_LARGE
     except UnreadablePostError:
-        return _refused(400, "The body ended early.")
+        return answers.CUT_OFF
     try:
         is_new = receive_event(
             engine=default_engine(),
@@ -39,24 +49,16 @@ def stripe_webhook(request: HttpRequest, account: str = "") -> HttpResponse:
         )
     except EventRefused as error:
         log.warning("webhook_refused", reason=str(error), account=account)
-        return _refused(400, str(error))
+        return answers.refused(str(error))
     except EventAccountUnknown:
-        return _refused(404, "There is no account of this name.")
+        return answers.NO_ACCOUNT
     except (DatabaseError, InterfaceError):
         log.exception("webhook_not_stored")
-        return _refused(503, "The event could not be stored.")
+        return answers.NOT_STORED
     wake_inbox()
-    return JsonResponse({"received": True, "new": is_new})
+    return answers.STORED if is_new else answers.STORED_BEFORE
 
 
 def _declared_length(request: HttpRequest) -> int:
     text = request.META.get("CONTENT_LENGTH") or "0"
     return int(text) if text.isdigit() else 0
-
-
-def _refused(status: int, detail: str) -> HttpResponse:
-    return JsonResponse(
-        {"type": "about:blank", "status": status, "detail": detail},
-        status=status,
-        content_type="application/problem+json",
-    )

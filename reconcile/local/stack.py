@@ -258,7 +258,7 @@ class LocalStack:
         gunicorn = [
             *(sys.executable, "-m", "gunicorn", "--config", "python:reconcile.gunicorn_conf"),
             *("--bind", f"{HOST}:{self.port}", "--workers", str(self._web_workers)),
-            "reconcile.wsgi",
+            "reconcile.asgi",
         ]
         celery = [sys.executable, "-m", "celery", "--app", "reconcile", "--quiet"]
         worker = [
