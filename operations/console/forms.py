@@ -104,3 +104,14 @@ class OutsideForm(forms.Form):
         widget=forms.Textarea,
         error_messages={"required": _("Say how you know.")},
     )
+
+
+class PolicyForm(forms.Form):
+    """On or off, and why."""
+
+    enabled = forms.ChoiceField(choices=[("on", _("On")), ("off", _("Off"))])
+    reason = forms.CharField(
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Say why.")},
+    )

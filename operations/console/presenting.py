@@ -16,6 +16,7 @@ from operations.domain.refund_state import counts_as_refunded
 from operations.domain.statuses import Status
 from operations.models import Operation
 from operations.models.audit import first_break
+from operations.queries.absence import grade_of
 from operations.queries.dossier import (
     Dossier,
     Match,
@@ -69,6 +70,13 @@ def operation_context(
         "payment": payment,
         "money": _money(payment, match),
         "out": _out(dossier),
+        "absence": grade_of(
+            operation,
+            dossier.lookups,
+            conclusive_after_s=engine.provider(
+                operation.account
+            ).contract.lookup_conclusive_after_s,
+        ),
         "bar": _window_bar(operation, now),
         "ids": _ids(dossier),
         "customer_message": customer_message(

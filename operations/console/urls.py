@@ -2,7 +2,16 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from operations.console.views import backfill, closing, notices, operation, orphans, queue, reports
+from operations.console.views import (
+    backfill,
+    closing,
+    notices,
+    operation,
+    orphans,
+    policies,
+    queue,
+    reports,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", queue.queue, name="queue"),
@@ -60,4 +69,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("orphans/refunds/<int:refund_id>/outside/", orphans.outside, name="orphan-outside"),
     path("orphans/totals/<int:discrepancy_id>/", orphans.total, name="orphan-total"),
     path("money/", orphans.money, name="money"),
+    path("policies/", policies.policies, name="policies"),
 ]

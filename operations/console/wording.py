@@ -7,6 +7,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from operations.domain.absence import Lack
 from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
 from operations.domain.contradiction import Aspect
 from operations.domain.matching import Field, Verdict
@@ -76,6 +77,7 @@ SECOND_PERSON: dict[str, Promise] = {
     SecondPersonReason.NO_FRESH_ABSENCE: gettext_lazy(
         "no complete look-up of the last 15 minutes shows that the refund is absent"
     ),
+    SecondPersonReason.ABSENCE_ALONE: gettext_lazy("nothing but an absence speaks for it"),
     SecondPersonReason.CONTRADICTION: gettext_lazy("something contradicts this outcome"),
 }
 FIELD: dict[str, Promise] = {
@@ -98,6 +100,16 @@ ASPECT: dict[str, Promise] = FIELD | {
 }
 
 
+LACK: dict[str, Promise] = {
+    Lack.NOT_LOOKED: gettext_lazy("No look-up found it absent."),
+    Lack.LIST_PROVES_NOTHING: gettext_lazy("This provider's list can't show an absence."),
+    Lack.INCOMPLETE: gettext_lazy("The list was not read to its end."),
+    Lack.SENT_SINCE: gettext_lazy("Something was sent after the last look-up."),
+    Lack.TOO_SOON: gettext_lazy("It was too soon after the last send: the list lags."),
+    Lack.TOTAL_NOT_READ: gettext_lazy("The provider's total could not be read."),
+    Lack.UNEXPLAINED: gettext_lazy("The provider's total is not explained by the refunds listed."),
+    Lack.NOT_TWICE: gettext_lazy("No two look-ups five minutes apart showed the same."),
+}
 ORPHAN: dict[str, Promise] = {
     OrphanReason.NO_REFERENCE: gettext_lazy("No reference"),
     OrphanReason.REFERENCE_UNKNOWN: gettext_lazy("Reference unknown"),

@@ -30,7 +30,7 @@ class Situation:
     """What the advice rests on.
 
     `last_lookup` is the result of the newest look-up, "" for none; `absent` only where the
-    provider's list can show an absence.
+    provider's list can show an absence. `absence_holds`: it lacked nothing that can be checked.
     """
 
     status: Status
@@ -39,6 +39,7 @@ class Situation:
     window_closed: bool
     last_lookup: str
     lookups_made: int
+    absence_holds: bool
     next_check_at: datetime | None
     now: datetime
 
@@ -87,7 +88,7 @@ def _for_attention(attention: frozenset[Attention]) -> Advice | None:
 
 
 def _for_unknown(situation: Situation) -> Advice:
-    if situation.window_closed and situation.last_lookup == "absent" and situation.lookups_made > 1:
+    if situation.window_closed and situation.last_lookup == "absent" and situation.absence_holds:
         return Advice(
             Step.CLOSE_FAILED,
             "Close as failed",

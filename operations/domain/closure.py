@@ -32,6 +32,7 @@ class SecondPersonReason(StrEnum):
     AMOUNT = "amount"
     NO_FRESH_ABSENCE = "no_fresh_absence"
     CONTRADICTION = "contradiction"
+    ABSENCE_ALONE = "absence_alone"
 
 
 #: A look-up this old, in seconds, no longer counts as fresh.
@@ -77,11 +78,12 @@ def second_person_reasons(
     limits: Mapping[str, int],
     has_contradiction: bool,
     fresh_absence: bool,
+    absence_alone: bool = False,
 ) -> tuple[SecondPersonReason, ...]:
     """Why this closing wants a second person; empty when one is enough.
 
     `limits`: per currency the largest amount (Stripe unit) that one person may close. A currency
-    without a limit always wants two.
+    without a limit always wants two. `absence_alone`: no other evidence was named.
     """
     reasons: list[SecondPersonReason] = []
     limit = limits.get(money.currency)
@@ -91,4 +93,6 @@ def second_person_reasons(
         reasons.append(SecondPersonReason.NO_FRESH_ABSENCE)
     if has_contradiction:
         reasons.append(SecondPersonReason.CONTRADICTION)
+    if absence_alone:
+        reasons.append(SecondPersonReason.ABSENCE_ALONE)
     return tuple(reasons)

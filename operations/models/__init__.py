@@ -13,6 +13,7 @@ from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subsc
 from operations.models.operation import Operation, StaleOperation
 from operations.models.outside import Discrepancy, MadeOutside
 from operations.models.payment import Payment
+from operations.models.policy import Policy, PolicyName
 from operations.models.proposal import Proposal
 from operations.models.provider_refund import ProviderRefund
 from operations.models.rate_bucket import RateBucket
@@ -42,6 +43,8 @@ __all__ = [
     "MadeOutside",
     "Operation",
     "Payment",
+    "Policy",
+    "PolicyName",
     "Proposal",
     "ProviderRefund",
     "RateBucket",

@@ -173,6 +173,7 @@ def situation(dossier: Dossier, now: datetime) -> Situation:
         window_closed=window_is_closed(operation, now),
         last_lookup=lookup_result(lookups[-1].facts) if lookups else "",
         lookups_made=operation.lookups_made,
+        absence_holds=bool(lookups) and absence_holds(lookups[-1].facts),
         next_check_at=operation.next_check_at,
         now=now,
     )
@@ -197,6 +198,11 @@ def lookup_result(facts: Mapping[str, Any]) -> str:
     result = str(facts.get("result", ""))
     hides = facts.get("proves_absence") is False or facts.get("total_explained") is False
     return "unproven" if result == "absent" and hides else result
+
+
+def absence_holds(facts: Mapping[str, Any]) -> bool:
+    """Whether a look-up that found nothing lacked nothing that can be checked, when it was made."""
+    return facts.get("lacks") == []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from operations.domain.sentences import Sentence
 from operations.domain.statuses import SETTLED, Status
 from operations.models import Evidence, EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
-from operations.queries.dossier import flags, lookup_result, window_is_closed
+from operations.queries.dossier import absence_holds, flags, lookup_result, window_is_closed
 from operations.queries.evidence import in_words
 from operations.queries.figures import COUNT_CAP
 
@@ -256,6 +256,7 @@ def _row(operation: Operation, newest: Mapping[UUID, Evidence], now: datetime) -
                 window_closed=window_is_closed(operation, now),
                 last_lookup=lookup_result(evidence.facts) if evidence and looked else "",
                 lookups_made=operation.lookups_made,
+                absence_holds=evidence is not None and looked and absence_holds(evidence.facts),
                 next_check_at=operation.next_check_at,
                 now=now,
             )

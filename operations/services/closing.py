@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from operations.domain.absence import Grade
 from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor
 from operations.domain.closure import (
@@ -25,9 +26,18 @@ from operations.domain.refund_state import (
     known_status,
 )
 from operations.domain.statuses import Attention, Fact, Status
-from operations.models import AuditEntry, Evidence, EvidenceSource, Operation, Proposal
+from operations.models import (
+    AuditEntry,
+    Evidence,
+    EvidenceSource,
+    Operation,
+    Policy,
+    PolicyName,
+    Proposal,
+)
 from operations.models.proposal import ProposalState
 from operations.providers import ReadFailed, RefundNotFound
+from operations.queries.absence import grade_of, lookups_of
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
@@ -77,9 +87,10 @@ def close(
     with transaction.atomic():
         operation = _lock_as_seen(operation_id, decision.revision)
         now = engine.clock()
-        reasons = why_second_person(engine, operation, decision.outcome, now)
+        alone = decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP
+        reasons = why_second_person(engine, operation, decision.outcome, now, absence_alone=alone)
         _refuse_if_waiting(operation)
-        _refuse_without_absence(operation, decision)
+        _refuse_mere_absence(engine, operation, decision)
         if reasons:
             return _propose(operation, decision, reasons, actor, now)
         _settle(operation, decision, refund, actor, now)
@@ -103,7 +114,7 @@ def approve(
         operation = _lock_as_seen(proposal.operation_id, revision)
         now = engine.clock()
         proposal = _locked_proposal(proposal_id, actor)
-        _refuse_without_absence(operation, decision)
+        _refuse_mere_absence(engine, operation, decision)
         _decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
         _settle(operation, decision, refund, actor, now, proposal=proposal)
         return operation
@@ -124,7 +135,12 @@ def reject(*, engine: Engine, proposal_id: int, note: str, actor: Actor) -> Oper
 
 
 def why_second_person(
-    engine: Engine, operation: Operation, outcome: ClosingOutcome, now: datetime
+    engine: Engine,
+    operation: Operation,
+    outcome: ClosingOutcome,
+    now: datetime,
+    *,
+    absence_alone: bool = False,
 ) -> tuple[SecondPersonReason, ...]:
     """Why closing it this way wants a second person; empty when one is enough."""
     contract = engine.provider(operation.account).contract
@@ -140,6 +156,7 @@ def why_second_person(
             now=now,
             conclusive_after_s=contract.lookup_conclusive_after_s,
         ),
+        absence_alone=absence_alone,
     )
 
 
@@ -174,14 +191,27 @@ def _refuse_if_waiting(operation: Operation) -> None:
         raise ClosingRefused("A proposal is waiting for a second person already.")
 
 
-def _refuse_without_absence(operation: Operation, decision: Decision) -> None:
-    """An absence is evidence only when the newest look-up did not find the refund."""
-    if decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP:
-        absence = newest_absence(operation)
-        if absence is None or not absence.complete:
-            raise ClosingRefused(
-                "No complete look-up found it absent. Look up again first.", "kind"
-            )
+def _refuse_mere_absence(engine: Engine, operation: Operation, decision: Decision) -> None:
+    """Absence alone closes nothing unless an administrator allowed it and it is worth that."""
+    if decision.evidence_kind is not EvidenceKind.ABSENT_IN_LOOKUP:
+        return
+    if not Policy.is_on(PolicyName.CLOSE_BY_ABSENCE):
+        raise ClosingRefused("An absence alone closes nothing here. Name other evidence.", "kind")
+    worth = absence_grade(engine, operation)
+    if not worth.suggests_failed:
+        raise ClosingRefused(
+            "The look-ups do not show enough of an absence yet. Look up again later.", "kind"
+        )
+
+
+def absence_grade(engine: Engine, operation: Operation) -> Grade:
+    """What it is worth that look-ups did not find the refund."""
+    contract = engine.provider(operation.account).contract
+    return grade_of(
+        operation,
+        lookups_of(operation),
+        conclusive_after_s=contract.lookup_conclusive_after_s,
+    )
 
 
 def _checked_refund(engine: Engine, operation_id: UUID, decision: Decision) -> RefundFacts | None:

@@ -1,6 +1,5 @@
 """Looking up: reading what the provider has for a payment, to the last page. It moves no money."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,6 +15,7 @@ from operations.domain.refund_state import counts_as_refunded
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import Evidence, EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
+from operations.queries.absence import grade_of, look_of, lookups_of
 from operations.services.adding_up import compare_total
 from operations.services.engine import Engine
 from operations.services.learning import Learned
@@ -112,14 +112,22 @@ def _take(
     now = engine.clock()
     ours = [refund for refund in seen.refunds.refunds if _is_ours(operation, refund)]
     result = _result(seen, ours)
+    facts = _facts(operation, seen, result, started_at)
+    earlier = lookups_of(operation)
+    worth = grade_of(
+        operation,
+        earlier,
+        conclusive_after_s=engine.provider(operation.account).contract.lookup_conclusive_after_s,
+        now_seen=look_of(facts, started_at),
+    )
     learned = Learned(
         source=EvidenceSource.LOOKUP,
         summary=_in_words(seen, ours, result),
         actor=actor,
         observed_at=started_at,
-        facts=_facts(operation, seen, result, started_at),
+        facts=facts | {"lacks": list(worth.lacks)} if _is_absent(result) else facts,
     )
-    before = newest_lookup(operation)
+    before = earlier[-1] if earlier else None
     evidence = write_evidence(operation, learned, now=now, refund=ours[0] if ours else None)
     for refund in sorted(seen.refunds.refunds, key=lambda refund: refund.id):
         if refund not in ours:
@@ -142,10 +150,8 @@ _SHOWN = ("result", "complete", "refunds_seen", "refunds_seen_count", "listed_to
 _SHOWN_TOTAL = ("provider_total", "total_explained", "disputed")
 
 
-def newest_lookup(operation: Operation) -> Evidence | None:
-    """The newest look-up of an operation, or None."""
-    lookups = operation.evidence.filter(source=EvidenceSource.LOOKUP)
-    return lookups.order_by("-recorded_at", "-pk").first()
+def _is_absent(result: LookupResult) -> bool:
+    return result in (LookupResult.ABSENT, LookupResult.INCOMPLETE)
 
 
 def _shows_the_same(before: Evidence | None, evidence: Evidence) -> bool:
@@ -187,7 +193,7 @@ def _result(seen: _Seen, ours: list[RefundFacts]) -> LookupResult:
 
 def _facts(
     operation: Operation, seen: _Seen, result: LookupResult, started_at: datetime
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """What the absence is worth: completeness, age since the last send, and the second witness."""
     since = operation.last_sent_at
     listed = _listed_total(seen)

@@ -11,13 +11,22 @@ from django.test import Client
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention, Status
-from operations.models import AuditEntry, Evidence, Flag, Operation, Payment, ProviderRefund
+from operations.models import (
+    AuditEntry,
+    Evidence,
+    Flag,
+    Operation,
+    Payment,
+    PolicyName,
+    ProviderRefund,
+)
 from operations.queries.metrics import read_metrics
 from operations.services.clearing import clear_attention
 from operations.services.closing import ClosingRefused, Decision, StaleView, close
 from operations.services.draining import handle_next_event
 from operations.services.engine import default_engine
 from operations.services.looking_up import look_up
+from operations.services.policies import set_policy
 from operations.services.sweeping import check
 
 from .cases import ENVIRONMENT, Recording, webhook
@@ -308,7 +317,15 @@ def test_look_up_that_shows_another_refund_makes_an_open_form_stale(stage: Stage
 def test_absence_is_no_evidence_without_a_look_up_that_found_it_absent(stage: Stage) -> None:
     operation = unknown(stage, made=False)
 
-    with pytest.raises(ClosingRefused, match="look-up"):
+    set_policy(
+        engine=stage.engine,
+        name=PolicyName.CLOSE_BY_ABSENCE,
+        enabled=True,
+        reason="Agreed.",
+        actor=ALICE,
+    )
+
+    with pytest.raises(ClosingRefused, match="look-ups do not show"):
         close(
             engine=stage.engine,
             operation_id=operation.pk,

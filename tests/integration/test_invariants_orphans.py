@@ -72,3 +72,26 @@ def test_a_discrepancy_is_open_once_and_closed_whole() -> None:
     rows.update("discrepancy", row, closed_at=NOW, outcome="explained")
     with refused(rows, by="discrepancy_closed_once"):
         rows.update("discrepancy", row, last_seen_at=NOW)
+
+
+def test_a_policy_says_who_and_why_and_stays() -> None:
+    rows = Rows()
+    given: dict[str, Any] = {
+        "name": "close_by_absence",
+        "enabled": True,
+        "reason": "Agreed.",
+        "set_by": "1",
+        "set_by_name": "Ada",
+        "set_at": NOW,
+    }
+    with refused(rows, by="policy_no_truncate"):
+        rows.text("TRUNCATE operations_policy")
+    policy = rows.insert("policy", **given)
+    with refused(rows, by="policy_name_known", sqlstate=CHECK):
+        rows.insert("policy", **given | {"name": "send_again"})
+    with refused(rows, by="policy_says_who_and_why", sqlstate=CHECK):
+        rows.insert("policy", **given | {"reason": ""})
+    with refused(rows, by="policy_no_update"):
+        rows.update("policy", policy, enabled=False)
+    with refused(rows, by="policy_no_delete"):
+        rows.text("DELETE FROM operations_policy")

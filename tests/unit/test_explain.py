@@ -253,6 +253,7 @@ SITUATION = Situation(
     window_closed=False,
     last_lookup="absent",
     lookups_made=4,
+    absence_holds=True,
     next_check_at=NOW + timedelta(minutes=5),
     now=NOW,
 )
@@ -265,7 +266,7 @@ SITUATION = Situation(
         ({"last_lookup": ""}, Step.LOOK_UP),
         ({"window_closed": True}, Step.CLOSE_FAILED),
         ({"window_closed": True, "last_lookup": "incomplete"}, Step.LOOK_UP),
-        ({"window_closed": True, "lookups_made": 1}, Step.LOOK_UP),
+        ({"window_closed": True, "absence_holds": False}, Step.LOOK_UP),
         ({"proposal_waits": True}, Step.SECOND_PERSON),
         ({"attention": frozenset([Attention.MISMATCH])}, Step.COMPARE),
         ({"attention": frozenset([Attention.DUPLICATE_REFUND])}, Step.REVIEW_REFUNDS),

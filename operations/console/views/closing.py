@@ -14,9 +14,9 @@ from operations.console.forms import AnswerForm, ClearFlagForm, ClosingForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.views.operation import context_of, dossier_or_404
-from operations.domain.closure import ClosingOutcome
+from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention
-from operations.models import Proposal
+from operations.models import Policy, PolicyName, Proposal
 from operations.queries.dossier import Dossier
 from operations.services import clearing, closing
 from operations.services.closing import ClosingRefused, StaleView, why_second_person
@@ -183,6 +183,9 @@ def _decision_page(
     **more: Any,
 ) -> HttpResponse:
     engine = default_engine()
+    if not Policy.is_on(PolicyName.CLOSE_BY_ABSENCE):
+        kinds: Any = form.fields["kind"]
+        kinds.choices = [row for row in kinds.choices if row[0] != EvidenceKind.ABSENT_IN_LOOKUP]
     context = context_of(request, dossier) | {
         "form": form,
         "second_person": {

@@ -129,8 +129,8 @@ class Scenes:
         operation = self.ask(ago=26 * 3_600, **asked)
         self.control.clear_faults()
         check(engine=self.engine(), operation_id=operation.pk)
-        for _ in range(looked):
-            look_up(engine=self.engine(), operation_id=operation.pk, actor=JOB)
+        for number in reversed(range(looked)):
+            look_up(engine=self.engine(600 * number), operation_id=operation.pk, actor=JOB)
         return fresh(operation)
 
     def succeeded(self, **asked: Any) -> Operation:
