@@ -16,5 +16,6 @@ MIGRATION_LINTER_OPTIONS = {
         "0008_inbox",
         "0009_guards",
         "0011_report_files",
+        "0013_claimed",
     ],
 }

@@ -159,6 +159,12 @@ class Delivery(models.Model):
                 condition=Q(state=DeliveryState.WAITING),
                 name="delivery_due",
             ),
+            # Serves: how many tries are under way at one receiver.
+            models.Index(
+                fields=["subscription", "claimed_until"],
+                condition=Q(claimed_until__isnull=False),
+                name="delivery_claimed",
+            ),
             # Serves: the order, in which a later notice waits for an earlier one.
             models.Index(
                 fields=["subscription", "operation", "id"],

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F
 
 from operations.domain import signing
 from operations.domain.notices import NoticePolicy, Reply, after_failure
@@ -38,6 +38,9 @@ _AT_ONE_RECEIVER = 4
 RUN_S = 20.0
 #: While tries are under way, what became due meanwhile is looked for this often. Seconds.
 _LOOK_AGAIN_S = 0.25
+#: How many that are due one claim looks at, and how long one that is blocked is put off at least.
+_LOOKED_AT = 200
+_PUT_OFF_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,7 @@ class _Claim:
 
     delivery_id: int
     subscription_id: UUID
+    operation_id: UUID
     message_id: str
     address: str
     body: str
@@ -85,12 +89,6 @@ def notices_wait(*, engine: Engine) -> bool:
 _DUE = """
     delivery.state = 'waiting' AND delivery.next_try_at <= %(now)s
     AND (delivery.claimed_until IS NULL OR delivery.claimed_until <= %(now)s)
-    AND NOT EXISTS (
-        SELECT 1 FROM operations_delivery AS earlier
-        WHERE earlier.subscription_id = delivery.subscription_id
-          AND earlier.operation_id = delivery.operation_id
-          AND earlier.state = 'waiting' AND earlier.id < delivery.id
-    )
 """
 
 # A receiver in trouble gets one try at a time. Its row is locked, so that two relays that claim
@@ -114,14 +112,34 @@ LIMIT %(most)s
 FOR NO KEY UPDATE OF subscriber SKIP LOCKED
 """  # noqa: S608 - constants
 
+# The first that are due are looked at, however many wait. One that has to wait for an earlier
+# notice of its operation is put off until that one's turn, so that it is not looked at again and
+# again; it comes back when that one has ended.
 _CLAIM = f"""
+WITH candidate AS MATERIALIZED (
+    SELECT delivery.id, delivery.operation_id, delivery.next_try_at
+    FROM operations_delivery AS delivery
+    WHERE delivery.subscription_id = %(subscription)s AND {_DUE}
+    ORDER BY delivery.next_try_at, delivery.id
+    LIMIT %(looked_at)s
+), judged AS MATERIALIZED (
+    SELECT candidate.id, candidate.next_try_at, blocker.free_at
+    FROM candidate LEFT JOIN LATERAL (
+        SELECT greatest(earlier.next_try_at, earlier.claimed_until, %(soon)s) AS free_at
+        FROM operations_delivery AS earlier
+        WHERE earlier.subscription_id = %(subscription)s
+          AND earlier.operation_id = candidate.operation_id
+          AND earlier.state = 'waiting' AND earlier.id < candidate.id
+        ORDER BY earlier.id LIMIT 1
+    ) AS blocker ON true
+), put_off AS (
+    UPDATE operations_delivery AS later SET next_try_at = judged.free_at
+    FROM judged WHERE later.id = judged.id AND judged.free_at IS NOT NULL
+)
 UPDATE operations_delivery AS claimed
 SET claimed_until = %(until)s, tries = claimed.tries + 1
 FROM (
-    SELECT delivery.id FROM operations_delivery AS delivery
-    WHERE delivery.subscription_id = %(subscription)s AND {_DUE}
-    ORDER BY delivery.next_try_at, delivery.id
-    LIMIT %(places)s
+    SELECT id FROM judged WHERE free_at IS NULL ORDER BY next_try_at, id LIMIT %(places)s
 ) AS due
 WHERE claimed.id = due.id
 RETURNING claimed.id
@@ -148,7 +166,14 @@ def claim_due(*, engine: Engine, most: int) -> list[_Claim]:
             until = now + timedelta(seconds=engine.notices.lease_s)
             cursor.execute(
                 _CLAIM,
-                {"now": now, "until": until, "subscription": subscription, "places": places},
+                {
+                    "now": now,
+                    "until": until,
+                    "soon": now + timedelta(seconds=_PUT_OFF_S),
+                    "subscription": subscription,
+                    "places": places,
+                    "looked_at": _LOOKED_AT,
+                },
             )
             claimed += [row for (row,) in cursor.fetchall()]
     return _write_down(claimed, now) if claimed else []
@@ -165,6 +190,7 @@ def _write_down(claimed: Iterable[int], now: datetime) -> list[_Claim]:
         _Claim(
             delivery_id=row.pk,
             subscription_id=row.subscription_id,
+            operation_id=row.operation_id,
             message_id=row.message_id,
             address=row.subscription.address,
             body=row.body,
@@ -224,16 +250,32 @@ def _record(engine: Engine, claim: _Claim, reply: Reply) -> None:
 
 def _delivered(claim: _Claim, now: datetime) -> None:
     """Whoever holds the claim meanwhile: the receiver has it."""
-    Subscription.objects.filter(Q(failures__gt=0) | Q(resume_at__isnull=False)).filter(
-        pk=claim.subscription_id
-    ).update(failures=0, failing_since=None, resume_at=None)
+    # In the order of the claim, which it must not overlap: the receiver's row before deliveries.
+    subscription = Subscription.objects.select_for_update(no_key=True).get(pk=claim.subscription_id)
+    if subscription.failures or subscription.resume_at is not None:
+        subscription.failures = 0
+        subscription.failing_since = None
+        subscription.resume_at = None
+        subscription.save(update_fields=["failures", "failing_since", "resume_at"])
     Delivery.objects.filter(pk=claim.delivery_id, state=DeliveryState.WAITING).update(
         state=DeliveryState.DELIVERED, ended_at=now, claimed_until=None
     )
+    _let_the_next_go(claim, now)
+
+
+def _let_the_next_go(claim: _Claim, now: datetime) -> None:
+    """What was put off for this delivery is due."""
+    Delivery.objects.filter(
+        subscription=claim.subscription_id,
+        operation=claim.operation_id,
+        state=DeliveryState.WAITING,
+        pk__gt=claim.delivery_id,
+        tries=F("round_began"),
+        next_try_at__gt=now,
+    ).update(next_try_at=now)
 
 
 def _failed(engine: Engine, claim: _Claim, reply: Reply, now: datetime) -> None:
-    # In the order of the claim: the receiver's row before its deliveries.
     subscription = Subscription.objects.select_for_update(no_key=True).get(pk=claim.subscription_id)
     subscription.failures += 1
     subscription.failing_since = subscription.failing_since or claim.started_at
@@ -256,6 +298,7 @@ def _failed(engine: Engine, claim: _Claim, reply: Reply, now: datetime) -> None:
         held.update(next_try_at=then.next_try_at, claimed_until=None)
     else:
         held.update(state=DeliveryState.FAILED, ended_at=now, claimed_until=None)
+        _let_the_next_go(claim, now)
         log.warning("notice_given_up", delivery=claim.delivery_id, reply=reply.in_words())
     if then.disable and subscription.disabled_at is None:
         disable_row(subscription, reason=then.disable, now=now)
