@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models.base import ModelState
+from psycopg.pq import TransactionStatus
 
 _Row = TypeVar("_Row", bound=models.Model)
 #: A text with `$1`, `$2` and its values.
@@ -59,6 +60,7 @@ def run_together(*statements: Statement) -> list[list[tuple[Any, ...]]]:
     database = connections[DEFAULT_DB_ALIAS]
     cursors = [_cursor(database) for _ in statements]
     with database.wrap_database_errors, database.connection.pipeline():
+        _begin(database.connection)
         for cursor, (sql, values) in zip(cursors, statements, strict=True):
             _send(database, cursor, sql, values)
     return [cursor.fetchall() for cursor in cursors]
@@ -72,6 +74,20 @@ def count_together(*statements: Statement) -> list[int]:
         for cursor, (sql, values) in zip(cursors, statements, strict=True):
             _send(database, cursor, sql, values)
     return [cursor.rowcount for cursor in cursors]
+
+
+def _begin(connection: psycopg.Connection) -> None:
+    """Let a transaction that has yet to begin do so in the pipeline that is open.
+
+    psycopg sends BEGIN by itself before the first statement, but waits for its answer.
+    """
+    if connection.autocommit or connection.info.transaction_status != TransactionStatus.IDLE:
+        return
+    connection._autocommit = True
+    try:
+        _PreparedCursor(connection).execute(connection._get_tx_start_command())
+    finally:
+        connection._autocommit = False
 
 
 def _cursor(database: Any) -> _PreparedCursor:
