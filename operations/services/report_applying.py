@@ -10,22 +10,22 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from django.db import transaction
 
 from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.report_preview import Preview
+from operations.models import collecting
 from operations.models.report_file import ReportFile, ReportRow, ReportState, RowResult
 from operations.queries.reports import Foreseen, count_results, foresee
 from operations.services.engine import Engine
-from operations.services.report_matching import Told, take_line
+from operations.services.report_matching import Told, see_lines, take_line
 from operations.services.report_reading import LEASE_S, claim_report
 
 log = structlog.get_logger(__name__)
 
 _BATCH = 500
 #: How many refunds without an operation are kept in one transaction.
-_TOGETHER = 100
+_TOGETHER = 500
 
 
 def apply_report(
@@ -121,24 +121,34 @@ def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]
         return Counter({RowResult.FAILED: failed})
 
 
-@transaction.atomic
 def _apply(engine: Engine, report: ReportFile, rows: Iterable[ReportRow]) -> Counter[str]:
-    free = (
-        ReportRow.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
-        .filter(pk__in=[row.pk for row in rows], result=RowResult.WAITING)
-        .order_by("refund_id", "line")
-    )
-    done: Counter[str] = Counter()
-    for row in free:
-        taken = take_line(
-            engine=engine, account=report.account, refund=facts_of(row), told=_told(report, row)
+    ids: dict[tuple[RowResult, UUID | None], list[int]] = {}
+    with collecting.collecting():
+        free = list(
+            ReportRow.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
+            .filter(pk__in=[row.pk for row in rows], result=RowResult.WAITING)
+            .order_by("refund_id", "line")
         )
-        row.result = taken.result
-        row.operation_id = taken.operation_id
-        row.applied_at = engine.clock()
-        row.save(update_fields=["result", "operation_id", "applied_at"])
-        done[taken.result] += 1
-    return done
+        told = {row.pk: _told(report, row) for row in free}
+        if len(free) > 1:
+            see_lines(
+                engine=engine,
+                account=report.account,
+                lines=[(facts_of(row), told[row.pk]) for row in free],
+            )
+        for row in free:
+            taken = take_line(
+                engine=engine, account=report.account, refund=facts_of(row), told=told[row.pk]
+            )
+            ids.setdefault((taken.result, taken.operation_id), []).append(row.pk)
+        for (result, operation_id), done in ids.items():
+            ReportRow.objects.filter(pk__in=done).update(
+                result=result, operation_id=operation_id, applied_at=engine.clock()
+            )
+    counts: Counter[str] = Counter()
+    for (result, _), done in ids.items():
+        counts[result] += len(done)
+    return counts
 
 
 def _told(report: ReportFile, row: ReportRow) -> Told:

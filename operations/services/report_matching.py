@@ -1,6 +1,6 @@
 """One line of a report, matched and taken as every other report of a refund is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,11 +11,11 @@ from operations.domain.audit import Actor
 from operations.domain.contradiction import other_terms
 from operations.domain.matching import our_mark, place_differences
 from operations.domain.statuses import UNRESOLVED
-from operations.models import Account, EvidenceSource, Operation, ProviderRefund
+from operations.models import Account, EvidenceSource, Operation, ProviderRefund, collecting
 from operations.models.report_file import RowResult
 from operations.services.engine import Engine
 from operations.services.learning import Learned
-from operations.services.seeing import see_refund
+from operations.services.seeing import as_shown, see_all, see_refund
 from operations.services.settling import (
     OperationNotFound,
     Taken,
@@ -34,6 +34,16 @@ class Told:
     at: datetime
     facts: Mapping[str, Any]
 
+    def learned(self) -> Learned:
+        """The evidence that the line is."""
+        return Learned(
+            source=EvidenceSource.REPORT_ROW,
+            summary=self.summary,
+            actor=self.actor,
+            observed_at=self.at,
+            facts=self.facts,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class LineTaken:
@@ -49,15 +59,8 @@ def take_line(*, engine: Engine, account: Account, refund: RefundFacts, told: To
     In the caller's transaction.
     """
     now = engine.clock()
-    learned = Learned(
-        source=EvidenceSource.REPORT_ROW,
-        summary=told.summary,
-        actor=told.actor,
-        observed_at=told.at,
-        facts=told.facts,
-    )
-    known = ProviderRefund.objects.filter(account=account, provider_object_id=refund.id)
-    operation_id = known.values_list("operation_id", flat=True).first()
+    learned = told.learned()
+    operation_id = _owner(account, refund)
     mark = our_mark(refund.metadata)
 
     def kept(result: RowResult) -> LineTaken:
@@ -82,6 +85,32 @@ def take_line(*, engine: Engine, account: Account, refund: RefundFacts, told: To
         kept(RowResult.CONTRADICTS)
         return LineTaken(result=RowResult.CONTRADICTS, operation_id=operation.pk)
     return _believe(operation, refund, learned, now)
+
+
+def see_lines(
+    *, engine: Engine, account: Account, lines: Sequence[tuple[RefundFacts, Told]]
+) -> None:
+    """Lock or insert the refunds of lines that name no operation, in one statement.
+
+    In a transaction that collects its writes; `take_line` then finds each of them.
+    """
+    shown = {
+        refund.id: as_shown(
+            account.pk, refund, operation=None, learned=told.learned(), now=engine.clock()
+        )
+        for refund, told in lines
+    }
+    see_all(list(shown.values()))
+
+
+def _owner(account: Account, refund: RefundFacts) -> UUID | None:
+    """The operation that a refund of this id is known to belong to."""
+    collected = collecting.current()
+    seen = collected.refunds.get((account.pk, refund.id)) if collected else None
+    if seen is not None:
+        return seen.operation_id
+    known = ProviderRefund.objects.filter(account=account, provider_object_id=refund.id)
+    return known.values_list("operation_id", flat=True).first()
 
 
 def _believe(
