@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_MEASURES = ("send",)
+_MEASURES = ("send", "match")
 _KEPT = Path(__file__).resolve().parent.parent / "var" / "bench"
 
 
@@ -16,6 +16,9 @@ def main() -> None:
     parser.add_argument("only", nargs="*", metavar="name", help=", ".join(_MEASURES))
     parser.add_argument("--rounds", type=int, default=5, help="how often each takes its turn")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long a turn lasts")
+    parser.add_argument(
+        "--stored", type=int, default=0, help="match: also with so many events stored (1000000)"
+    )
     asked = parser.parse_args()
     unknown = set(asked.only) - set(_MEASURES)
     if unknown:
@@ -25,9 +28,13 @@ def main() -> None:
     _use(data_dir)
     try:
         if not asked.only or "send" in asked.only:
-            from bench.send import measure
+            from bench import send
 
-            measure(kept=_KEPT, rounds=max(1, asked.rounds), seconds=max(0.2, asked.seconds))
+            send.measure(kept=_KEPT, rounds=max(1, asked.rounds), seconds=max(0.2, asked.seconds))
+        if not asked.only or "match" in asked.only:
+            from bench import match
+
+            match.measure(rounds=max(1, asked.rounds), stored=max(0, asked.stored))
     finally:
         _stop(data_dir)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from uuid import UUID
 
 from operations.domain.answers import RefundFacts
@@ -64,42 +65,57 @@ class OurMark:
 def our_mark(metadata: Mapping[str, str]) -> OurMark | None:
     """Our reference in the metadata, or None when there is none or it is not an operation id."""
     text = metadata.get(METADATA_OPERATION)
-    if not text:
-        return None
-    try:
-        operation_id = UUID(text)
-    except ValueError:
+    operation_id = _operation_id(text) if text else None
+    if operation_id is None:
         return None
     return OurMark(operation_id, metadata.get(METADATA_ENVIRONMENT, ""))
 
 
+@lru_cache(maxsize=4_096)
+def _operation_id(text: str) -> UUID | None:
+    """The id; kept, because an event's mark is asked for several times while it is matched."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
 def compare(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
     """Sent against provider, field by field. A field the provider leaves out is missing."""
+    return tuple(
+        Comparison(name, sent, seen, _verdict(sent, seen))
+        for name, sent, seen in _rows(terms, refund)
+    )
+
+
+def differences(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
+    """The fields that contradict: a missing one (a charge refund has no intent) does not."""
+    return tuple(
+        Comparison(name, sent, seen, Verdict.DIFFERENT)
+        for name, sent, seen in _rows(terms, refund)
+        if sent != seen and sent and seen
+    )
+
+
+def names_the_payment(terms: RefundTerms, refund: RefundFacts) -> bool:
+    """Whether the refund shows the charge or the payment intent that was asked for."""
+    return (bool(refund.charge) and refund.charge == terms.charge) or (
+        bool(refund.payment_intent) and refund.payment_intent == terms.payment_intent
+    )
+
+
+def _rows(terms: RefundTerms, refund: RefundFacts) -> tuple[tuple[Field, str, str], ...]:
+    """Each field that is compared: what was sent, and what the provider shows."""
     mark = our_mark(refund.metadata)
     reference = str(mark.operation_id) if mark else ""
     if mark and mark.environment != terms.environment:
         reference = f"{mark.operation_id} ({mark.environment})"
-    rows = (
+    return (
         (Field.AMOUNT, str(terms.amount), str(refund.amount)),
         (Field.CURRENCY, terms.currency, refund.currency),
         (Field.CHARGE, terms.charge, refund.charge),
         (Field.PAYMENT_INTENT, terms.payment_intent, refund.payment_intent),
         (Field.REFERENCE, terms.operation_id, reference),
-    )
-    return tuple(Comparison(name, sent, seen, _verdict(sent, seen)) for name, sent, seen in rows)
-
-
-def differences(terms: RefundTerms, refund: RefundFacts) -> tuple[Comparison, ...]:
-    """The fields that contradict: a missing one (a charge refund has no intent) does not."""
-    return tuple(row for row in compare(terms, refund) if row.verdict is Verdict.DIFFERENT)
-
-
-def names_the_payment(terms: RefundTerms, refund: RefundFacts) -> bool:
-    """Whether the refund shows the charge or the payment intent that was asked for."""
-    return any(
-        row.verdict is Verdict.SAME
-        for row in compare(terms, refund)
-        if row.field in (Field.CHARGE, Field.PAYMENT_INTENT)
     )
 
 

@@ -187,15 +187,16 @@ class Operation(models.Model):
 
     def terms(self) -> RefundTerms:
         """What a refund at the provider must show to be this operation's."""
+        payment, account = self.payment, self.account
         return RefundTerms(
             operation_id=str(self.id),
             environment=self.environment,
             amount=self.amount,
             currency=self.currency,
-            charge=self.payment.charge,
-            payment_intent=self.payment.payment_intent,
-            account=self.account.provider_account,
-            livemode=self.account.livemode,
+            charge=payment.charge,
+            payment_intent=payment.payment_intent,
+            account=account.provider_account,
+            livemode=account.livemode,
         )
 
     def is_leased(self, now: datetime) -> bool:

@@ -4,7 +4,6 @@ For the path that every refund takes; everything else is the ORM's. A statement 
 transaction that is open, its errors are Django's, and query counts see it.
 """
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -26,7 +25,8 @@ class _PreparedCursor(psycopg.RawCursor[tuple[Any, ...]]):
     """
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        return super().execute(query, params, prepare=True, **options)
+        # Binary answers are read several times as fast, times and ids above all.
+        return super().execute(query, params, prepare=True, binary=True, **options)
 
 
 def run(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -118,13 +118,8 @@ def width(model: type[models.Model]) -> int:
 
 
 def build(model: type[_Row], values: Sequence[Any]) -> _Row:
-    """The row of a table from these columns; jsonb arrives as text."""
-    names, json_at = _shape(model)
-    row = list(values)
-    for place in json_at:
-        if row[place] is not None:
-            row[place] = json.loads(row[place])
-    return _made(model, zip(names, row, strict=True), adding=False)
+    """The row of a table from these columns."""
+    return _made(model, zip(_names(model), values, strict=True), adding=False)
 
 
 def made(model: type[_Row], **values: Any) -> _Row:
@@ -146,9 +141,5 @@ def _made(model: type[_Row], values: Any, *, adding: bool) -> _Row:
 
 
 @cache
-def _shape(model: type[models.Model]) -> tuple[list[str], list[int]]:
-    fields = model._meta.concrete_fields
-    return (
-        [field.attname for field in fields],
-        [place for place, field in enumerate(fields) if isinstance(field, models.JSONField)],
-    )
+def _names(model: type[models.Model]) -> tuple[str, ...]:
+    return tuple(field.attname for field in model._meta.concrete_fields)

@@ -4,9 +4,10 @@ An event that can't be handled takes its batch back; the batch is then handled i
 the one that is to blame, so that it delays the others by a few transactions and blocks none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from uuid import UUID
 
 import structlog
@@ -41,10 +42,8 @@ def drain(*, engine: Engine, most: int = BATCH) -> Drained | None:
     if not claims:
         return None
     drained = Drained(claimed=len(claims))
-    together = [claim for claim in claims if not claim.alone]
-    for part in (together, *([claim] for claim in claims if claim.alone)):
-        if part:
-            _handle(engine, part, drained)
+    for part in _parts(claims):
+        _handle(engine, part, drained)
     return drained
 
 
@@ -58,6 +57,15 @@ def handle_next_event(*, engine: Engine) -> UUID | bool | None:
     if drained is None:
         return None
     return next(iter(drained.look_ups), True)
+
+
+def _parts(claims: Sequence[Claim]) -> Iterator[list[Claim]]:
+    """What is handled together, in order; what has to be alone is."""
+    for alone, run in groupby(claims, key=lambda claim: claim.alone):
+        if alone:
+            yield from ([claim] for claim in run)
+        else:
+            yield list(run)
 
 
 def _handle(engine: Engine, claims: Sequence[Claim], drained: Drained) -> None:

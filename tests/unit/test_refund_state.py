@@ -3,6 +3,7 @@
 import functools
 import itertools
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -126,3 +127,25 @@ def test_a_status_nobody_knows_and_a_failure_taken_back_are_doubtful(
     kept_status: str, reported: str, later: timedelta, doubtful: bool
 ) -> None:
     assert is_doubtful(kept_status, NOON, reported, NOON + later) is doubtful
+
+
+def test_thousand_orders_with_repetitions_and_equal_seconds_end_alike() -> None:
+    chance = Random(1)
+    reports: list[tuple[str, dict[str, str], datetime]] = [
+        ("pending", {}, NOON),
+        ("pending", {"pending_reason": "processing"}, NOON),
+        ("succeeded", {}, NOON),
+        ("succeeded", {"reference": "first"}, NOON + SECOND),
+        ("succeeded", {"reference": "second"}, NOON + SECOND),
+        ("failed", {"failure_reason": "lost_or_stolen_card"}, NOON + 2 * SECOND),
+        ("failed", {"failure_reason": "unknown"}, NOON + 2 * SECOND),
+        ("canceled", {}, NOON + 2 * SECOND),
+    ]
+    ends = set()
+    for _ in range(1_000):
+        told = [*chance.sample(reports, len(reports)), *chance.choices(reports, k=4)]
+        details: dict[str, Any] = {}
+        for _, said, at in told:
+            details = merged(details, said, at)
+        ends.add((kept([status for status, _, _ in told]), str(sorted(details.items()))))
+    assert len(ends) == 1
