@@ -106,7 +106,9 @@ def see_lines(
 def _owner(account: Account, refund: RefundFacts) -> UUID | None:
     """The operation that a refund of this id is known to belong to."""
     collected = collecting.current()
-    seen = collected.refunds.get((account.pk, refund.id)) if collected else None
+    seen: ProviderRefund | None = (
+        collected.refunds.get((account.pk, refund.id)) if collected else None
+    )
     if seen is not None:
         return seen.operation_id
     known = ProviderRefund.objects.filter(account=account, provider_object_id=refund.id)
