@@ -14,6 +14,7 @@ from operations.services.actors import LOOKUP_JOB
 from operations.services.backfilling import fetch_events
 from operations.services.draining import drain
 from operations.services.engine import default_engine
+from operations.services.event_months import make_months, remove_old_months
 from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
 from operations.services.notifying import deliver_due, notices_wait
@@ -153,4 +154,10 @@ def tidy() -> None:
     """Remove what was kept for a time and has served it."""
     engine = default_engine()
     forget_old_tokens(engine=engine)
+    make_months(engine=engine)
+    remove_old_months(
+        engine=engine,
+        days=settings.RECONCILE.event_retention_days,
+        archive=settings.RECONCILE.event_archive_dir,
+    )
     tidy_notices(engine=engine)

@@ -63,6 +63,10 @@ class Config:
     """How much may be unknown before new operations are refused; empty: no limit."""
     token_retention_s: int
     """How long a `client_request_token` is remembered after it was given."""
+    event_retention_days: int
+    """How long events are kept after the end of their month."""
+    event_archive_dir: Path | None
+    """Where they are written before they are removed; None: nowhere."""
     notices: NoticePolicy
     backfill_when_quiet_s: int
     """Events are fetched when none came for this long while sends were made; 0: never."""
@@ -141,6 +145,11 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         token_retention_s=env.whole(
             "RECONCILE_TOKEN_RETENTION_S", 90 * 86_400, least=86_400, most=3_650 * 86_400
         ),
+        # The provider lists events for 30 days, and delivers them for three.
+        event_retention_days=env.whole(
+            "RECONCILE_EVENT_RETENTION_DAYS", 400, least=35, most=36_500
+        ),
+        event_archive_dir=_folder(env, "RECONCILE_EVENT_ARCHIVE_DIR"),
         notices=read_notices(env),
         backfill_when_quiet_s=env.whole(
             "RECONCILE_BACKFILL_WHEN_QUIET_S", 1_800, least=0, most=30 * 86_400
@@ -170,6 +179,14 @@ def data_dir(values: Mapping[str, str], *, base_dir: Path) -> Path:
 def _takes_files(folder: Path) -> bool:
     # /proc and /sys say that root may write, and refuse it.
     return os.access(folder, os.W_OK) and folder.parts[1:2] not in (("proc",), ("sys",))
+
+
+def _folder(env: Environment, name: str) -> Path | None:
+    text = env.text(name)
+    path = Path(text).expanduser()
+    if text and (not path.is_absolute() or (path.exists() and not path.is_dir())):
+        raise ImproperlyConfigured(f'{name} must be the absolute path of a folder, not "{text}".')
+    return path if text else None
 
 
 def _whole(name: str, text: str, *, least: int, most: int) -> int:

@@ -51,6 +51,15 @@ class _Rows(Collector):
         yield _gauge("checks_overdue", "Checks that are due now", found.checks_overdue)
         yield _gauge("webhooks_waiting", "Events not handled yet", found.events_waiting)
         yield _gauge("webhooks_failing", "Events whose handling failed", found.events_failing)
+        yield _gauge("webhooks_stuck", "Events that wait for a person", found.events_stuck)
+        handled = GaugeMetricFamily(
+            "reconcile_webhooks_newest_handled",
+            "What became of the newest 1,000 events",
+            labels=["handling"],
+        )
+        for handling, count in found.newest_handlings.items():
+            handled.add_metric([handling], count)
+        yield handled
         yield _gauge(
             "webhooks_oldest_waiting_seconds", "Age of the oldest of them", found.oldest_event_s
         )

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from operations.console.views import (
     backfill,
     closing,
+    inbox,
     notices,
     operation,
     orphans,
@@ -63,6 +64,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
         closing.reject,
         name="reject",
     ),
+    path("inbox/", inbox.inbox, name="inbox"),
+    path("inbox/replay/", inbox.replay_all, name="replay-all-events"),
+    path("inbox/<int:event_pk>/replay/", inbox.replay_one, name="replay-event"),
     path("orphans/", orphans.orphans, name="orphans"),
     path("orphans/refunds/<int:refund_id>/", orphans.orphan, name="orphan"),
     path("orphans/refunds/<int:refund_id>/link/", orphans.link, name="orphan-link"),

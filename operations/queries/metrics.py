@@ -8,6 +8,7 @@ from django.db.models import CharField, Count, F, Func, Max, Min, Q
 
 from operations.domain.statuses import UNRESOLVED, Attention, Status
 from operations.models import InboxItem, Operation, WebhookEvent
+from operations.queries.inbox import newest_handlings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,8 @@ class Metrics:
     checks_overdue: int
     events_waiting: int
     events_failing: int
+    events_stuck: int
+    newest_handlings: dict[str, int]
     oldest_event_s: float
     last_webhook_s: float | None
     notices: NoticeMetrics
@@ -54,7 +57,8 @@ def read_metrics(*, now: datetime) -> Metrics:
     overdue = Operation.objects.filter(status__in=UNRESOLVED, next_check_at__lt=now).count()
     waiting = InboxItem.objects.aggregate(
         count=Count("pk"),
-        failing=Count("pk", filter=~Q(error="")),
+        failing=Count("pk", filter=Q(failures__gt=0)),
+        stuck=Count("pk", filter=Q(stuck_at__isnull=False)),
         oldest=Min("received_at"),
     )
     newest = (
@@ -72,6 +76,8 @@ def read_metrics(*, now: datetime) -> Metrics:
         checks_overdue=overdue,
         events_waiting=waiting["count"],
         events_failing=waiting["failing"],
+        events_stuck=waiting["stuck"],
+        newest_handlings={str(handling): count for handling, count in newest_handlings()},
         oldest_event_s=_age_s(waiting["oldest"], now),
         last_webhook_s=_age_s(last, now) if last else None,
         notices=_read_notices(now),
