@@ -11,6 +11,7 @@ from uuid import UUID
 from operations.domain.answers import RefundFacts
 from operations.domain.events import EventFacts, facts_from_json
 from operations.domain.matching import Comparison, our_mark, place_differences
+from operations.domain.statuses import Status
 from operations.models import (
     Account,
     EvidenceSource,
@@ -65,6 +66,11 @@ class Ground:
     accounts: dict[str, Account]
     collected: collecting.Collected
     by_key: dict[str, UUID] = field(default_factory=dict)
+    doubts: dict[tuple[str, str], UUID] = field(default_factory=dict)
+
+    def in_doubt_on(self, event: Told) -> UUID | None:
+        """An unknown operation on the payment that an event without refunds is about."""
+        return self.doubts.get((event.item.event_account, event.facts.charge))
 
     def is_of_another_mode(self, event: Told) -> bool:
         """Whether the event is about live payments and this is a test installation, or so."""
@@ -172,6 +178,7 @@ def survey(*, engine: Engine, items: Sequence[InboxItem]) -> Ground:
         accounts=_accounts(engine, {event.item.event_account for event in events}),
         collected=collected,
         by_key=_operations_with_keys(events),
+        doubts=_in_doubt(engine, events),
     )
     _lock_payments(ground)
     told = [
@@ -214,6 +221,26 @@ def _operations_with_keys(events: Iterable[Told]) -> dict[str, UUID]:
     return dict(rows.values_list("idempotency_key", "pk"))
 
 
+def _in_doubt(engine: Engine, events: Iterable[Told]) -> dict[tuple[str, str], UUID]:
+    """The unknown operations on the payments of events that say that something was refunded."""
+    charges = {
+        event.facts.charge
+        for event in events
+        if event.facts.about_refunds and not event.facts.refunds and event.facts.charge
+    }
+    if not charges:
+        return {}
+    rows = Operation.objects.filter(
+        status=Status.UNKNOWN, payment__charge__in=charges, account__livemode=engine.livemode
+    ).order_by("-pk")
+    return {
+        (account, charge): pk
+        for account, charge, pk in rows.values_list(
+            "account__provider_account", "payment__charge", "pk"
+        )
+    }
+
+
 def _known_operations(ground: Ground, told: Iterable[tuple[Told, RefundFacts]]) -> set[UUID]:
     """The operations to which refunds of these ids are known to belong."""
     places = {
@@ -241,7 +268,7 @@ def _lock_payments(ground: Ground) -> None:
     places = {
         (event.item.event_account, event.facts.charge)
         for event in ground.events
-        if len(event.facts.refunds) > 1
+        if len(event.facts.refunds) > 1 or event.facts.dispute is not None
     }
     if places:
         rows = Payment.objects.select_for_update(no_key=True, of=("self",)).filter(

@@ -159,7 +159,8 @@ def _by_request_key(ground: Ground, event: Told) -> Handled:
     """An event about a charge, caused by a call with our key: the list will show the refund."""
     operation = ground.operation(ground.operation_with_key(event))
     if operation is None or not ground.names_the_payment(event, operation):
-        return Handled(handling=Handling.NOT_OURS)
+        # Somebody refunded something of the payment: the list shows what, beside what is unknown.
+        return Handled(handling=Handling.NOT_OURS, look_up=ground.in_doubt_on(event))
     if operation.provider_object_id:
         return Handled(handling=Handling.NO_CHANGE, operation=operation)
     return Handled(handling=Handling.NEEDS_LOOKUP, operation=operation, look_up=operation.pk)

@@ -1,6 +1,7 @@
 """How values are shown: money, times, ids, sentences. Everything from outside is isolated."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,9 @@ from operations.domain.sentences import Outside, Sentence, Value
 from operations.models import Operation, Subscription
 
 register = template.Library()
+
+#: The characters that set, isolate and override the direction of a text (Unicode, UAX 9).
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @register.filter
@@ -40,8 +44,9 @@ def short_id(value: object) -> str:
 
 @register.filter
 def raw_json(value: Any) -> str:
-    """JSON as people read it."""
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False)
+    """JSON as people read it. What would turn the direction of its neighbours is written out."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False)
+    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @register.filter
