@@ -110,7 +110,8 @@ def _owner(account: Account, refund: RefundFacts) -> UUID | None:
         collected.refunds.get((account.pk, refund.id)) if collected else None
     )
     if seen is not None:
-        return seen.operation_id
+        found: UUID | None = seen.operation_id
+        return found
     known = ProviderRefund.objects.filter(account=account, provider_object_id=refund.id)
     return known.values_list("operation_id", flat=True).first()
 
