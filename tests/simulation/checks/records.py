@@ -64,11 +64,12 @@ def the_audit_is_whole(rest: Rest) -> Iterator[str]:
         if not history.is_whole():
             yield f"the chain of {history.name} is broken"
         shown: dict[str, object] = {}
+        now = history.row.snapshot()
         for entry in history.entries:
-            if entry.before and any(shown.get(key) != entry.before[key] for key in entry.before):
+            before = {key: entry.before[key] for key in now if key in entry.before}
+            if any(shown.get(key) != before[key] for key in before):
                 yield f"{history.name} changed before entry {entry.number} ({entry.action})"
             shown |= entry.after
-        now = history.row.snapshot()
         if any(shown.get(key) != now[key] for key in now):
             yield f"{history.name} is {now}, its audit says {shown}"
 
