@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_MEASURES = ("send", "match")
+_MEASURES = ("send", "ingest", "match")
 _KEPT = Path(__file__).resolve().parent.parent / "var" / "bench"
 
 
@@ -19,6 +19,7 @@ def main() -> None:
     parser.add_argument(
         "--stored", type=int, default=0, help="match: also with so many events stored (1000000)"
     )
+    parser.add_argument("--large", action="store_true", help="ingest: also on a million rows")
     asked = parser.parse_args()
     unknown = set(asked.only) - set(_MEASURES)
     if unknown:
@@ -35,6 +36,15 @@ def main() -> None:
             from bench import match
 
             match.measure(rounds=max(1, asked.rounds), stored=max(0, asked.stored))
+        if not asked.only or "ingest" in asked.only:
+            from bench import ingest
+
+            ingest.measure(
+                kept=_KEPT,
+                rounds=max(1, asked.rounds),
+                seconds=max(1.0, asked.seconds),
+                large=asked.large,
+            )
     finally:
         _stop(data_dir)
 
