@@ -7,14 +7,18 @@ from typing import Any
 import psycopg
 from django.core.wsgi import get_wsgi_application
 
+from reconcile.bodies import Uploads
 from reconcile.bridge import Receive, Scope, Send, WsgiBridge
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "reconcile.settings")
 # Sets Django up: what is imported below needs its settings.
 _django = get_wsgi_application()
 
-from django.db import connections  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.db import close_old_connections, connections  # noqa: E402
+from django.urls import reverse  # noqa: E402
 
+from operations.console.uploads import may_upload  # noqa: E402
 from operations.services.engine import default_engine  # noqa: E402
 from operations.webhooks.receiver import Receiver  # noqa: E402
 from operations.webhooks.writer import LONGEST_STORE_S, Connection, Writer  # noqa: E402
@@ -29,7 +33,15 @@ class Site:
     def __init__(self) -> None:
         trusted = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1,::1")
         self._pages = WsgiBridge(
-            _django, threads=THREADS, trusted=frozenset(trusted.replace(" ", "").split(","))
+            _django,
+            threads=THREADS,
+            trusted=frozenset(trusted.replace(" ", "").split(",")),
+            uploads=Uploads(
+                path=reverse("report-upload"),
+                cookie=settings.SESSION_COOKIE_NAME,
+                allows=_may_upload,
+                most_mb=settings.RECONCILE.report_max_mb,
+            ),
         )
         self._receiver: Receiver | None = None
 
@@ -58,6 +70,15 @@ class Site:
                 await asyncio.to_thread(self._pages.close)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _may_upload(session_key: str) -> bool:
+    """In a thread that serves requests, whose connection this uses as they do."""
+    close_old_connections()
+    try:
+        return may_upload(session_key)
+    finally:
+        close_old_connections()
 
 
 async def _connect() -> Connection:

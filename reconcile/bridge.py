@@ -1,8 +1,8 @@
 """Django behind an ASGI server: its WSGI application on threads of its own.
 
 Threads make a call that waits for the provider cheap, and keep their database connections. A
-request takes one only when its body is there and only until its answer is: who sends or reads
-slowly holds none.
+request takes one only when its body is there and only until its answer is made: who sends slowly
+holds none, and who reads slowly reads from a temporary file.
 """
 
 import asyncio
@@ -10,25 +10,18 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
+
+from reconcile.bodies import IN_MEMORY, LONGEST_PAUSE_S, Bodies, BodyRefused, CutOff, Uploads
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-#: How long a client may pause while it sends a request or takes its answer, in seconds.
-LONGEST_PAUSE_S = 10.0
-#: A larger body goes to disk; and no body that is no upload of files may be larger. Bytes.
-IN_MEMORY = 2**20
-#: No upload may be larger. Bytes.
-LARGEST_UPLOAD = 2**29
 _PIECE = 2**16
-
-
-class CutOff(Exception):
-    """The client went away or paused for too long."""
 
 
 class WsgiBridge:
@@ -40,39 +33,66 @@ class WsgiBridge:
         *,
         threads: int,
         trusted: frozenset[str] = frozenset(),
+        uploads: Uploads | None = None,
     ) -> None:
         self._application = application
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="django")
         self._trusted = trusted
+        self._bodies = Bodies(uploads, self._ask)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        headers = dict(scope["headers"])
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as body:
             try:
-                length = await _read_body(scope, receive, body)
+                async with self._bodies.read(scope, headers, receive, body) as length:
+                    environ = _environ(scope, body, length, self._trusted)
+                    await self._exchange(environ, send)
             except CutOff:
-                await _answer(send, 400, b"The body ended early.\n")
-                return
-            environ = _environ(scope, body, length, self._trusted)
-            loop = asyncio.get_running_loop()
-            exchange = _Exchange(loop, send)
-            await loop.run_in_executor(self._pool, exchange.run, self._application, environ)
-            await exchange.finish()
+                await _answer(send, 400, b"The body ended early.\n", _CUT_OFF)
+            except BodyRefused as refusal:
+                await _answer(send, refusal.status, *refusal.answer(headers))
+
+    async def _exchange(self, environ: dict[str, Any], send: Send) -> None:
+        with _Exchange(send) as exchange:
+            made = asyncio.get_running_loop().run_in_executor(
+                self._pool, exchange.run, self._application, environ
+            )
+            await exchange.pass_on(made)
 
     def close(self) -> None:
         """Wait for the requests that are served."""
         self._pool.shutdown(wait=True)
 
+    async def _ask(self, question: Callable[[], bool]) -> bool:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, question)
+
 
 class _Exchange:
-    """One answer on its way from a thread to the client, in pieces of at least 64 KiB."""
+    """One answer on its way from a thread to the client, in pieces of up to 64 KiB.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, send: Send) -> None:
-        self._loop = loop
+    The thread writes what is larger than one piece to a file, as fast as it makes it, and the
+    client is sent what is there. Once the client is gone the thread stops at its next piece.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._loop = asyncio.get_running_loop()
         self._send = send
         self._head: Message | None = None
-        self._begun = False
         self._piece = bytearray()
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._lock = Lock()
+        self._written = self._sent = 0
+        self._more = asyncio.Event()
+        self._gone = False
+
+    def __enter__(self) -> "_Exchange":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._gone = True
+            self._file.close()
 
     def run(self, application: Callable[..., Iterable[bytes]], environ: dict[str, Any]) -> None:
         """In a thread: let the application answer."""
@@ -80,17 +100,50 @@ class _Exchange:
         try:
             for part in parts:
                 self._piece += part
-                if len(self._piece) >= _PIECE:
-                    future = asyncio.run_coroutine_threadsafe(self._pass_on(more=True), self._loop)
-                    future.result()
+                if len(self._piece) >= _PIECE and not self._store():
+                    return
         finally:
             close = getattr(parts, "close", None)
             if close is not None:
                 close()
 
-    async def finish(self) -> None:
-        """Send what is left. An answer that fits in one piece is sent without its thread."""
-        await self._pass_on(more=False)
+    def _store(self) -> bool:
+        """Write what was made; whether anybody still wants it."""
+        with self._lock:
+            if self._gone:
+                return False
+            self._file.seek(self._written)
+            self._file.write(self._piece)
+            self._written += len(self._piece)
+        self._piece = bytearray()
+        self._loop.call_soon_threadsafe(self._more.set)
+        return True
+
+    async def pass_on(self, made: "asyncio.Future[None]") -> None:
+        """Send what the thread makes until it has `made` all. Raises what the thread raised."""
+        made.add_done_callback(lambda _: self._more.set())
+        begun = False
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            is_whole = made.done()
+            if is_whole:
+                made.result()
+            if not begun and self._head is not None:
+                begun = True
+                await self._send(self._head)
+            while self._sent < self._written:
+                await self._send_piece(self._next(), more=True)
+            if is_whole:
+                await self._send_piece(bytes(self._piece), more=False)
+                return
+
+    def _next(self) -> bytes:
+        with self._lock:
+            self._file.seek(self._sent)
+            piece = self._file.read(min(_PIECE, self._written - self._sent))
+        self._sent += len(piece)
+        return piece
 
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         self._head = {
@@ -102,40 +155,9 @@ class _Exchange:
         }
         return self._piece.extend
 
-    async def _pass_on(self, *, more: bool) -> None:
-        if not self._begun and self._head is not None:
-            self._begun = True
-            await self._send(self._head)
-        piece, self._piece = bytes(self._piece), bytearray()
+    async def _send_piece(self, piece: bytes, *, more: bool) -> None:
         async with asyncio.timeout(LONGEST_PAUSE_S):
             await self._send({"type": "http.response.body", "body": piece, "more_body": more})
-
-
-async def _read_body(scope: Scope, receive: Receive, body: IO[bytes]) -> int:
-    """Read the body to its end; its length. What Django refuses by its length is not read."""
-    headers = dict(scope["headers"])
-    uploads = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
-    most = LARGEST_UPLOAD if uploads else IN_MEMORY
-    declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and int(declared) > most:
-        return int(declared)
-    length = 0
-    while True:
-        try:
-            async with asyncio.timeout(LONGEST_PAUSE_S):
-                message = await receive()
-        except TimeoutError:
-            raise CutOff from None
-        if message["type"] == "http.disconnect":
-            raise CutOff
-        part = message.get("body", b"")
-        length += len(part)
-        if length > most:
-            return length
-        body.write(part)
-        if not message.get("more_body", False):
-            body.seek(0)
-            return length
 
 
 def _environ(scope: Scope, body: IO[bytes], length: int, trusted: frozenset[str]) -> dict[str, Any]:
@@ -177,11 +199,15 @@ def _environ(scope: Scope, body: IO[bytes], length: int, trusted: frozenset[str]
     return environ
 
 
-async def _answer(send: Send, status: int, body: bytes) -> None:
-    headers = [
-        (b"content-type", b"text/plain"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+_CUT_OFF = [
+    (b"content-type", b"text/plain"),
+    (b"content-length", b"22"),
+    (b"connection", b"close"),
+]
+
+
+async def _answer(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]
+) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
     await send({"type": "http.response.body", "body": body})

@@ -1,17 +1,30 @@
-"""Files that people send: refused before they are read when nobody may send them or they are too
-large, so that a body costs neither disk nor time."""
+"""Files that people send: only from whom may send them, and only up to a size.
+
+In production the bridge in front of Django asks the same before it keeps a large body. What it lets
+through, small bodies and those of other servers are refused here before Django copies a byte.
+"""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.db import SessionStore
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.http import HttpRequest
 
 from operations.console.permissions import Act, ConsoleRequest, acts_of
 
 #: What a form holds beside its file, in bytes.
 _BESIDE = 2**16
+
+
+def may_upload(session_key: str) -> bool:
+    """Whether this is the session of somebody who may send reports."""
+    request = HttpRequest()
+    request.session = SessionStore(session_key)
+    return Act.DECIDE in acts_of(get_user(request))
 
 
 class GuardUploads(FileUploadHandler):
