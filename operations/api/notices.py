@@ -125,13 +125,20 @@ def disable(request: HttpRequest, subscription_id: str, wish: DisableRequest) ->
     "/subscriptions/{subscription_id}/enable", response=SubscriptionAnswer, summary="Let it go on"
 )
 def enable(request: HttpRequest, subscription_id: str) -> Any:
-    """What still waits goes out first. What happened meanwhile was not written down for it."""
+    """What still waits goes out first. What happened meanwhile was not written down for it.
+
+    409: a person disabled it.
+    """
     found = _subscription(request, subscription_id)
     if found is None:
         return _no_subscription()
-    return _shown(
-        subscribing.enable(engine=default_engine(), subscription_id=found.pk, actor=caller(request))
-    )
+    try:
+        enabled = subscribing.enable(
+            engine=default_engine(), subscription_id=found.pk, actor=caller(request)
+        )
+    except subscribing.SubscriptionRefused as refusal:
+        return problem(409, "disabled_by_a_person", str(refusal))
+    return _shown(enabled)
 
 
 @router.get("/deliveries", response=DeliveryList, summary="What was told")

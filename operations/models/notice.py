@@ -27,7 +27,8 @@ class Subscription(models.Model):
 
     `types` empty: all; `account` none: all. `api_key`: whose it is over the API; none: it was
     made in the console. The secrets are kept as they are, because every notice is signed with
-    them; they are shown once. `failures` counts the tries that failed in a row, of any notice.
+    them; they are shown once. `disabled_by`: which kind of actor disabled it. `failures` counts the
+    tries that failed in a row, of any notice.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -52,6 +53,7 @@ class Subscription(models.Model):
     previous_secret_until = models.DateTimeField(null=True, blank=True)
     disabled_at = models.DateTimeField(null=True, blank=True)
     disabled_reason = models.CharField(max_length=500, blank=True, default="")
+    disabled_by = models.CharField(max_length=16, blank=True, default="", db_default="")
     failures = models.PositiveIntegerField(default=0)
     failing_since = models.DateTimeField(null=True, blank=True)
     resume_at = models.DateTimeField(null=True, blank=True)
@@ -79,6 +81,10 @@ class Subscription(models.Model):
                 name="subscription_disabled_says_why",
             ),
             models.CheckConstraint(
+                condition=Q(disabled_by="") | Q(disabled_at__isnull=False),
+                name="subscription_disabled_by_somebody",
+            ),
+            models.CheckConstraint(
                 condition=Q(failures=0, failing_since__isnull=True)
                 | Q(failures__gt=0, failing_since__isnull=False),
                 name="subscription_failing_has_a_time",
@@ -99,6 +105,11 @@ class Subscription(models.Model):
 
     def __str__(self) -> str:
         return self.name or self.address
+
+    @property
+    def key_is_revoked(self) -> bool:
+        """Whether the key that made it has ended, and it with it."""
+        return self.api_key is not None and self.api_key.revoked_at is not None
 
 
 class Delivery(models.Model):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pgtrigger
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from operations.models.triggers import never_removed
 
@@ -54,6 +54,8 @@ class WebhookEvent(models.Model):
             models.CheckConstraint(condition=~Q(event_id=""), name="webhook_event_has_an_id"),
         ]
         indexes = [
+            # Serves: when an account was last heard.
+            models.Index("event_account", F("id").desc(), name="webhook_event_by_account"),
             # Serves: what the events that a run fetched came to.
             models.Index(
                 fields=["backfill"],

@@ -6,7 +6,7 @@ from django.db import connection
 
 from operations.domain.backfilling import Silence
 from operations.domain.identity import uuid7
-from operations.models import BackfillRun, BackfillState, Operation, WebhookEvent
+from operations.models import Account, BackfillRun, BackfillState, Operation, WebhookEvent
 
 _CHANGES_SQL = """
 SELECT coalesce(last.handling, ''), count(*)
@@ -28,23 +28,29 @@ def changes_of(run: BackfillRun) -> dict[str, int]:
         return {str(handling): int(count) for handling, count in cursor.fetchall()}
 
 
-def silence() -> Silence:
-    """When the provider was last heard, and the first send after that."""
+def silence(account: Account) -> Silence:
+    """When the provider was last heard of this account, and the first send on it after that."""
     webhook = (
-        WebhookEvent.objects.filter(deliveries__gt=0)
+        WebhookEvent.objects.filter(event_account=account.provider_account, deliveries__gt=0)
         .order_by("-pk")
         .values_list("last_received_at", flat=True)[:100]
     )
-    runs = BackfillRun.objects.order_by("-pk").values_list("started_at", flat=True)
+    runs = (
+        BackfillRun.objects.filter(account=account)
+        .order_by("-pk")
+        .values_list("started_at", flat=True)
+    )
     whole = runs.exclude(state=BackfillState.FAILED).first()
     heard = [moment for moment in [max(webhook, default=None), whole] if moment is not None]
     heard_at = max(heard, default=None)
-    return Silence(heard_at=heard_at, sent_at=_first_send_after(heard_at), tried_at=runs.first())
+    return Silence(
+        heard_at=heard_at, sent_at=_first_send_after(account, heard_at), tried_at=runs.first()
+    )
 
 
-def _first_send_after(heard_at: datetime | None) -> datetime | None:
+def _first_send_after(account: Account, heard_at: datetime | None) -> datetime | None:
     """By the operations' ids, which are in the order of their making."""
-    sent = Operation.objects.filter(first_sent_at__isnull=False)
+    sent = Operation.objects.filter(account=account, first_sent_at__isnull=False)
     if heard_at is not None:
         # An operation is made a moment before it is sent.
         sent = sent.filter(pk__gt=uuid7(heard_at), first_sent_at__gt=heard_at)

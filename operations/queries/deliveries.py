@@ -33,7 +33,7 @@ def subscriptions_page(
 ) -> SubscriptionPage:
     """Ids are made in the order of time, so they are the key. A place that can't be read is the
     beginning."""
-    rows = subscriptions.select_related("account").order_by("-created_at", "-id")
+    rows = subscriptions.select_related("account", "api_key").order_by("-created_at", "-id")
     start = _uuid(after)
     if start is not None:
         place = Subscription.objects.filter(pk=start).values_list("created_at", flat=True).first()

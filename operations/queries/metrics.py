@@ -94,13 +94,14 @@ FROM (
            min(delivery.occurred_at) AS oldest
     FROM operations_delivery AS delivery
     JOIN operations_subscription AS subscriber ON subscriber.id = delivery.subscription_id
-    WHERE delivery.state = 'waiting' AND subscriber.disabled_at IS NULL
+    LEFT JOIN operations_apikey AS key ON key.id = subscriber.api_key_id
+    WHERE delivery.state = 'waiting' AND subscriber.disabled_at IS NULL AND key.revoked_at IS NULL
 ) AS waiting
 """
 
 
 def _read_notices(now: datetime) -> NoticeMetrics:
-    """What waits for a disabled subscription is not counted as late."""
+    """What waits for nobody, as its subscription or its key has ended, is not late."""
     with connection.cursor() as cursor:
         cursor.execute(_NOTICES)
         waiting, retried, oldest, failed, failing, disabled = cursor.fetchone()

@@ -1,7 +1,7 @@
 """Announcing: a change is put into the outbox of everybody who subscribed, in its transaction.
 
 One statement finds the subscribers and writes their deliveries; it goes out together with the
-change. Nobody subscribed: nothing is written.
+change. Nobody subscribed: nothing is written. A subscription ends with the API key that made it.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,10 @@ SELECT %s::text, %s::uuid, %s::text, %s::bigint, %s::timestamptz, %s::timestampt
        subscriber.id, 'waiting', 0, 0
 FROM operations_subscription AS subscriber
  WHERE subscriber.disabled_at IS NULL
+   AND NOT EXISTS (
+       SELECT FROM operations_apikey AS key
+       WHERE key.id = subscriber.api_key_id AND key.revoked_at IS NOT NULL
+   )
    AND (subscriber.types = '{}' OR %s::text = ANY (subscriber.types))
    AND (subscriber.account_id IS NULL OR subscriber.account_id = %s::bigint)
 """.replace("\n WHERE", " WHERE")

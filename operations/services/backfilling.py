@@ -183,16 +183,21 @@ def runs_left_lying(*, engine: Engine) -> list[int]:
 
 
 def fetch_when_quiet(*, engine: Engine, quiet: timedelta) -> list[BackfillRun]:
-    """Start to fetch by itself where refunds are sent and no webhook comes. The runs begun."""
+    """Start to fetch by itself where refunds are sent and no webhook comes. The runs begun.
+
+    Each account by itself: the webhooks of one say nothing about another's.
+    """
     now = engine.clock()
-    since = fetch_since(silence(), quiet=quiet, now=now)
-    if since is None:
-        return []
-    accounts = Account.objects.filter(livemode=engine.livemode).order_by("pk")
-    return [
-        start_backfill(engine=engine, account=account, since=since, actor=SWEEP, by_itself=True)
-        for account in accounts
-    ]
+    runs = []
+    for account in Account.objects.filter(livemode=engine.livemode).order_by("pk"):
+        since = fetch_since(silence(account), quiet=quiet, now=now)
+        if since is not None:
+            runs.append(
+                start_backfill(
+                    engine=engine, account=account, since=since, actor=SWEEP, by_itself=True
+                )
+            )
+    return runs
 
 
 def _audit(engine: Engine, run: BackfillRun, action: str, actor: Actor) -> None:

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from operations.domain import signing
+from operations.domain.audit import Actor
 from operations.domain.notices import NoticePolicy, Reply, after_failure
 from operations.models import (
     AuditEntry,
@@ -102,6 +103,10 @@ SELECT subscriber.id,
        )
 FROM operations_subscription AS subscriber
 WHERE subscriber.disabled_at IS NULL
+  AND NOT EXISTS (
+      SELECT FROM operations_apikey AS key
+      WHERE key.id = subscriber.api_key_id AND key.revoked_at IS NOT NULL
+  )
   AND (subscriber.resume_at IS NULL OR subscriber.resume_at <= %(now)s)
   AND EXISTS (
       SELECT 1 FROM operations_delivery AS delivery
@@ -301,7 +306,7 @@ def _failed(engine: Engine, claim: _Claim, reply: Reply, now: datetime) -> None:
         _let_the_next_go(claim, now)
         log.warning("notice_given_up", delivery=claim.delivery_id, reply=reply.in_words())
     if then.disable and subscription.disabled_at is None:
-        disable_row(subscription, reason=then.disable, now=now)
+        disable_row(subscription, reason=then.disable, by=NOTICES, now=now)
         AuditEntry.append(
             operation_id=None,
             actor=NOTICES,
@@ -313,8 +318,9 @@ def _failed(engine: Engine, claim: _Claim, reply: Reply, now: datetime) -> None:
         log.error("subscription_disabled", address=subscription.address, reason=then.disable)
 
 
-def disable_row(subscription: Subscription, *, reason: str, now: datetime) -> None:
+def disable_row(subscription: Subscription, *, reason: str, by: Actor, now: datetime) -> None:
     """Write to this address no more. The caller holds the row's lock."""
     subscription.disabled_at = now
     subscription.disabled_reason = reason
-    subscription.save(update_fields=["disabled_at", "disabled_reason"])
+    subscription.disabled_by = str(by.kind)
+    subscription.save(update_fields=["disabled_at", "disabled_reason", "disabled_by"])

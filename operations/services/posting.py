@@ -55,7 +55,12 @@ def post(
     policy: NoticePolicy,
     resolve: Resolve = resolve,
 ) -> Reply:
-    """Post once. Whatever happens is a value; it takes no longer than the policy's timeout."""
+    """Post once. Whatever happens is a value.
+
+    Nothing is sent or waited for after the policy's timeout. What can't be cut short is the
+    system's name resolution; when that alone took as long, nothing is sent, because the claim on
+    this try may have run out and somebody else may be making it.
+    """
     started = time.monotonic()
 
     def reply(**found: object) -> Reply:
@@ -65,10 +70,13 @@ def post(
         target, found = checked(address, policy=policy, resolve=resolve)
     except AddressRefused as refusal:
         return reply(error=f"Not sent: the address {refusal}"[:_KEPT])
-    with within(policy.timeout_s):
+    left_s = policy.timeout_s - (time.monotonic() - started)
+    if left_s <= 0:
+        return reply(error="Not sent: the address was not resolved in time.")
+    with within(left_s):
         for place, ip in enumerate(found[:_MOST_ADDRESSES], start=1):
             try:
-                return reply(**_exchange(target, ip, body, headers, policy.timeout_s))
+                return reply(**_exchange(target, ip, body, headers, left_s))
             except urllib3.exceptions.NewConnectionError as error:
                 # Nothing has left: another of its addresses may answer.
                 if place == min(len(found), _MOST_ADDRESSES):

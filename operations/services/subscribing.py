@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from operations.domain.addresses import AddressRefused
-from operations.domain.audit import Actor
+from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import uuid7
 from operations.domain.notices import NoticeType
 from operations.domain.signing import SECRET_BYTES, secret_of
@@ -29,6 +29,8 @@ from operations.services.posting import checked
 #: How long the old secret goes on signing beside a new one, unless asked otherwise. Seconds.
 KEEP_OLD_SECRET_S = 86_400
 _BATCH = 5_000
+#: Whose disabling a key may undo: its own kind's, and the relay's.
+_KEYS_MAY_ENABLE = frozenset([str(ActorKind.API_KEY), str(ActorKind.JOB)])
 
 
 class SubscriptionRefused(Exception):
@@ -102,23 +104,33 @@ def roll_secret(
 def disable(
     *, engine: Engine, subscription_id: UUID, actor: Actor, reason: str = ""
 ) -> Subscription:
-    """Tell it nothing more. What waits is kept. Harmless when done twice."""
+    """Tell it nothing more. What waits is kept. Harmless when done twice.
+
+    A person's decision stands over a key's and the relay's.
+    """
     subscription = _lock(subscription_id)
-    if subscription.disabled_at is None:
+    overrules = actor.kind == ActorKind.PERSON and subscription.disabled_by in _KEYS_MAY_ENABLE
+    if subscription.disabled_at is None or overrules:
         why = reason.strip()[:400] or "No reason was given."
-        disable_row(subscription, reason=f"{actor.name}: {why}"[:500], now=engine.clock())
+        disable_row(subscription, reason=f"{actor.name}: {why}"[:500], by=actor, now=engine.clock())
         _audit(engine, actor, "subscription_disabled", subscription, reason=why)
     return subscription
 
 
 @transaction.atomic
 def enable(*, engine: Engine, subscription_id: UUID, actor: Actor) -> Subscription:
-    """Tell it again, what still waits first. Harmless when done twice."""
+    """Tell it again, what still waits first. Harmless when done twice.
+
+    Raises SubscriptionRefused: a key may not undo what a person decided.
+    """
     subscription = _lock(subscription_id)
     if subscription.disabled_at is not None:
+        if actor.kind == ActorKind.API_KEY and subscription.disabled_by not in _KEYS_MAY_ENABLE:
+            raise SubscriptionRefused("A person disabled it, and only a person can enable it.")
         before = subscription.disabled_reason
         subscription.disabled_at = None
         subscription.disabled_reason = ""
+        subscription.disabled_by = ""
         subscription.failures = 0
         subscription.failing_since = None
         subscription.resume_at = None
@@ -139,6 +151,8 @@ def send_again(*, engine: Engine, delivery_id: int, actor: Actor) -> Delivery:
     subscription = _lock(found.subscription_id)
     if subscription.disabled_at is not None:
         raise SubscriptionRefused("The subscription is disabled. Enable it first.")
+    if subscription.key_is_revoked:
+        raise SubscriptionRefused("The API key that made the subscription was revoked.")
     delivery = Delivery.objects.select_for_update(no_key=True).get(pk=delivery_id)
     before = delivery.state
     delivery.state = DeliveryState.WAITING

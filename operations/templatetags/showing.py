@@ -135,7 +135,7 @@ def delivery_state(state: str) -> SafeString:
 @register.simple_tag
 def subscription_state(subscription: Subscription) -> SafeString:
     """Whether a subscription is told, in trouble, or disabled."""
-    if subscription.disabled_at is not None:
+    if subscription.disabled_at is not None or subscription.key_is_revoked:
         return _mark(notice_wording.DISABLED)
     return _mark(notice_wording.FAILING if subscription.failures else notice_wording.WELL)
 

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from operations.models import AuditEntry, Delivery, Subscription
+from operations.models import ApiKey, AuditEntry, Delivery, Subscription
+from operations.services import subscribing
 from operations.services.engine import default_engine
 from operations.services.keys import create_api_key
 
 from .agent import Agent
-from .stage import JOB, Stage
+from .stage import ALICE, JOB, Stage
 from .subscribed import LOOPBACK, OK, deliver
 from .wire import WireServer, wire_server
 
@@ -143,6 +145,51 @@ def test_rolling_disabling_and_enabling(agent: Agent, server: WireServer) -> Non
     entries = AuditEntry.objects.filter(action__startswith="subscription_").order_by("number")
     assert {entry.actor_kind for entry in entries} == {"api_key"}
     assert entries.count() == 4
+
+
+def test_a_key_can_not_undo_what_a_person_decided(agent: Agent, server: WireServer) -> None:
+    made = subscribed(agent, server)
+    path = f"/subscriptions/{made['id']}"
+    post(agent, path + "/disable")
+    subscribing.disable(
+        engine=default_engine(), subscription_id=made["id"], actor=ALICE, reason="It leaks."
+    )
+    assert post(agent, path + "/disable").json()["disabled_reason"] == "Alice: It leaks."
+    before = Subscription.objects.values().get()
+
+    refused = post(agent, path + "/enable")
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "disabled_by_a_person")
+    assert Subscription.objects.values().get() == before
+    subscribing.enable(engine=default_engine(), subscription_id=made["id"], actor=ALICE)
+    assert agent.get(API + path).json()["disabled_at"] is None
+
+
+def test_a_key_lets_go_on_what_the_relay_disabled(
+    served: Stage, agent: Agent, server: WireServer
+) -> None:
+    made = subscribed(agent, server)
+    Subscription.objects.update(
+        disabled_at=datetime.now(UTC), disabled_reason="410", disabled_by="job"
+    )
+    assert post(agent, f"/subscriptions/{made['id']}/enable").json()["disabled_at"] is None
+
+
+def test_a_subscription_ends_with_the_key_that_made_it(
+    served: Stage, agent: Agent, server: WireServer
+) -> None:
+    subscribed(agent, server)
+    agent.ask(served.payment())
+    ApiKey.objects.filter(subscriptions__isnull=False).update(revoked_at=datetime.now(UTC))
+
+    served.ask(served.payment(), order_id="another")
+
+    assert deliver(default_engine()) == 0
+    assert server.connections == 0
+    # Written before the key was revoked; nothing was written after.
+    waiting = Delivery.objects.get()
+    with pytest.raises(subscribing.SubscriptionRefused, match="revoked"):
+        subscribing.send_again(engine=default_engine(), delivery_id=waiting.pk, actor=ALICE)
 
 
 def test_deliveries_tell_every_try_and_are_sent_again(

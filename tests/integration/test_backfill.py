@@ -11,6 +11,7 @@ from django.db import transaction
 
 from operations.domain.statuses import Status
 from operations.models import (
+    Account,
     AuditEntry,
     BackfillRun,
     EventHandling,
@@ -285,6 +286,21 @@ def test_it_does_not_start_while_webhooks_come(served: Stage) -> None:
     served.clock.advance(1_801)
 
     assert fetch_when_quiet(engine=served.engine, quiet=timedelta(minutes=30)) == []
+
+
+def test_an_account_whose_webhooks_died_is_noticed_while_anothers_come(served: Stage) -> None:
+    unknown(served)
+    fetched(served)
+    raw = bytes(WebhookEvent.objects.get(event_type="refund.created").raw)
+    quiet = timedelta(minutes=30)
+    dead = Account.objects.create(name="dead", provider_account="acct_dead", livemode=False)
+    served.ask(served.payment(account="acct_dead"), account=dead.name, order_id="4418")
+    deliver(raw.replace(b'"evt_', b'"evt_other_', 1))
+    served.clock.advance(1_801)
+
+    begun = fetch_when_quiet(engine=served.engine, quiet=quiet)
+
+    assert [run.account.name for run in begun] == ["dead"]
 
 
 def command(*arguments: str) -> str:

@@ -75,6 +75,7 @@ def rows() -> NoticeRows:
         ("subscription_previous_secret_ends", {"previous_secret_until": NOW}),
         ("subscription_disabled_says_why", {"disabled_at": NOW}),
         ("subscription_disabled_says_why", {"disabled_reason": "Gone."}),
+        ("subscription_disabled_by_somebody", {"disabled_by": "person"}),
         ("subscription_failing_has_a_time", {"failures": 1}),
         ("subscription_failing_has_a_time", {"failing_since": NOW}),
     ],

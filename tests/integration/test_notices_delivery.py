@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -520,6 +521,23 @@ def test_the_connection_goes_to_the_address_that_was_checked(stage: Stage, engin
         assert told.http_status == 204
         assert server.requests[0].headers["host"] == f"receiver.invalid:{port}"
     assert asked == ["receiver.invalid"]
+
+
+def test_nothing_is_sent_once_resolving_the_name_took_all_the_time(engine: Any) -> None:
+    def slow(host: str, port: int) -> list[str]:
+        time.sleep(0.3)
+        return ["127.0.0.1"]
+
+    with wire_server(lambda server: server.answers(OK)) as server:
+        told = post(
+            address=server.url,
+            body="{}",
+            headers={},
+            policy=replace(engine.notices, timeout_s=0.2),
+            resolve=slow,
+        )
+        assert told.error == "Not sent: the address was not resolved in time."
+        assert server.connections == 0
 
 
 def test_one_private_address_among_several_is_one_too_many(engine: Any) -> None:

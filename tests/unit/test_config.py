@@ -6,6 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from reconcile import config, databases
+from reconcile.config_stripe import NO_PROVIDER
 
 
 def read(**values: str) -> config.Config:
@@ -39,7 +40,7 @@ def test_an_empty_variable_counts_as_unset() -> None:
 
 
 def test_without_a_stripe_key_nothing_can_reach_stripe() -> None:
-    assert read().stripe_api_base == config.NO_PROVIDER
+    assert read().stripe_api_base == NO_PROVIDER
     assert read(STRIPE_API_KEY="sk_test_abc").stripe_api_base is None
 
 
