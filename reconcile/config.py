@@ -1,8 +1,4 @@
-"""Reads Reconcile's own settings from environment variables, without Django's settings.
-
-Every reader answers a wrong value with one sentence that names the variable. A variable that is
-set to the empty string counts as unset, as Compose files and CI systems often do that.
-"""
+"""Reads Reconcile's own settings from environment variables, without Django's settings."""
 
 import os
 import re
@@ -10,33 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from operations.domain.exposure import ExposureLimit, ExposureScope
-from operations.domain.money import CURRENCIES
+from operations.domain.exposure import ExposureLimit
 from operations.domain.notices import NoticePolicy
+from reconcile.config_limits import read_exposure_limits, read_second_person_above
 from reconcile.config_notices import read_notices
+from reconcile.config_stripe import read_api_base, read_api_key
+from reconcile.environment import Environment, number_of_seconds, whole_number
 
 # Stripe keeps an idempotency key for 24 hours at least ("Idempotent requests").
 LONGEST_KEY_WINDOW_S = 86_400
-# Where an attempt goes when neither a key is set nor a sandbox runs: nothing listens on the discard
-# port of this machine, so that the connection is refused and nothing can be sent by mistake.
-NO_PROVIDER = "http://127.0.0.1:9"
 SANDBOX_API_KEY = "sk_test_sandbox"
 
 DEFAULT_LOOKUP_SCHEDULE_S = (10, 60, 300, 900, 3_600, 21_600, 86_400)
-# About a hundred US dollars each, in the currency's minor unit.
-DEFAULT_SECOND_PERSON_ABOVE = {
-    "aud": 15_000,
-    "cad": 14_000,
-    "chf": 9_000,
-    "eur": 10_000,
-    "gbp": 8_000,
-    "jpy": 15_000,
-    "usd": 10_000,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,39 +69,6 @@ class Config:
         return "_live_" in self.stripe_api_key
 
 
-class Environment:
-    """Environment variables, read with a type and limits."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = values
-
-    def text(self, name: str, default: str = "") -> str:
-        return self._values.get(name, "").strip() or default
-
-    def switch(self, name: str) -> bool:
-        """Read a yes or no; unset is no."""
-        match self.text(name, "0").lower():
-            case "1" | "true" | "yes" | "on":
-                return True
-            case "0" | "false" | "no" | "off":
-                return False
-            case wrong:
-                raise ImproperlyConfigured(f'{name} must be 1 or 0, not "{wrong}".')
-
-    def listed(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Read a comma-separated list, without its empty parts."""
-        parts = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
-        return parts or default
-
-    def whole(self, name: str, default: int, *, least: int, most: int) -> int:
-        text = self.text(name)
-        return _whole(name, text, least=least, most=most) if text else default
-
-    def seconds(self, name: str, default: float, *, least: float, most: float) -> float:
-        text = self.text(name)
-        return _seconds(name, text, least=least, most=most) if text else default
-
-
 def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
     """Read all of Reconcile's own settings; raises ImproperlyConfigured with one sentence."""
     env = Environment(values)
@@ -126,7 +77,7 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
     key_window_s = env.whole(
         "RECONCILE_KEY_WINDOW_S", LONGEST_KEY_WINDOW_S, least=1, most=LONGEST_KEY_WINDOW_S
     )
-    api_key = _api_key(env)
+    api_key = read_api_key(env)
     return Config(
         environment=_environment(env),
         max_attempts_per_call=max_attempts_per_call,
@@ -140,8 +91,8 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         lease_s=_lease(env, longest_send_s=connect_timeout_s + read_timeout_s),
         repeat_window_s=env.whole("RECONCILE_REPEAT_WINDOW_S", 86_400, least=0, most=30 * 86_400),
         lookup_schedule_s=_lookup_schedule(env),
-        second_person_above=_second_person_above(env),
-        exposure_limits=_exposure_limits(env),
+        second_person_above=read_second_person_above(env),
+        exposure_limits=read_exposure_limits(env),
         token_retention_s=env.whole(
             "RECONCILE_TOKEN_RETENTION_S", 90 * 86_400, least=86_400, most=3_650 * 86_400
         ),
@@ -156,7 +107,7 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         ),
         report_max_mb=env.whole("RECONCILE_REPORT_MAX_MB", 500, least=1, most=10_000),
         stripe_api_key=api_key or SANDBOX_API_KEY,
-        stripe_api_base=_api_base(env, api_key=api_key),
+        stripe_api_base=read_api_base(env, api_key=api_key),
         stripe_webhook_secrets=env.listed("STRIPE_WEBHOOK_SECRETS"),
         data_dir=data_dir(values, base_dir=base_dir),
     )
@@ -189,23 +140,6 @@ def _folder(env: Environment, name: str) -> Path | None:
     return path if text else None
 
 
-def _whole(name: str, text: str, *, least: int, most: int) -> int:
-    # int() alone would also take "1_000", " 7" and digits of other scripts.
-    if not re.fullmatch(r"-?[0-9]{1,18}", text) or not least <= int(text) <= most:
-        raise ImproperlyConfigured(
-            f'{name} must be a whole number from {least} to {most}, not "{text}".'
-        )
-    return int(text)
-
-
-def _seconds(name: str, text: str, *, least: float, most: float) -> float:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) or not least <= float(text) <= most:
-        raise ImproperlyConfigured(
-            f'{name} must be a number of seconds from {least:g} to {most:g}, not "{text}".'
-        )
-    return float(text)
-
-
 def _environment(env: Environment) -> str:
     value = env.text("RECONCILE_ENVIRONMENT", "local")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", value):
@@ -234,7 +168,7 @@ def _timeouts(env: Environment) -> tuple[float, float]:
             f'{name} must be two numbers of seconds, to connect and to read, such as "3,10", '
             f'not "{",".join(parts)}".'
         )
-    connect, read_ = (_seconds(name, part, least=0.05, most=300) for part in parts)
+    connect, read_ = (number_of_seconds(name, part, least=0.05, most=300) for part in parts)
     return connect, read_
 
 
@@ -265,67 +199,9 @@ def _lookup_schedule(env: Environment) -> tuple[int, ...]:
     parts = env.listed(name)
     if not parts:
         return DEFAULT_LOOKUP_SCHEDULE_S
-    schedule = tuple(_whole(name, part, least=1, most=30 * 86_400) for part in parts)
+    schedule = tuple(whole_number(name, part, least=1, most=30 * 86_400) for part in parts)
     if any(later <= earlier for earlier, later in pairwise(schedule)):
         raise ImproperlyConfigured(
             f'{name} must be seconds in rising order, such as "10,60,300", not "{",".join(parts)}".'
         )
     return schedule
-
-
-def _second_person_above(env: Environment) -> Mapping[str, int]:
-    name = "RECONCILE_SECOND_PERSON_ABOVE"
-    limits: dict[str, int] = {}
-    for part in env.listed(name):
-        currency, colon, amount = part.partition(":")
-        if not colon or currency not in CURRENCIES:
-            raise ImproperlyConfigured(
-                f'{name} must be pairs of currency and amount, such as "usd:10000,jpy:20000", '
-                f'not "{part}".'
-            )
-        limits[currency] = _whole(name, amount, least=0, most=10**12)
-    return limits or dict(DEFAULT_SECOND_PERSON_ABOVE)
-
-
-def _exposure_limits(env: Environment) -> tuple[ExposureLimit, ...]:
-    name = "RECONCILE_EXPOSURE_LIMITS"
-    limits: list[ExposureLimit] = []
-    for part in env.listed(name):
-        scope, what, most = [*part.split(":"), "", ""][:3]
-        if scope not in set(ExposureScope) or what not in {"count", *CURRENCIES}:
-            raise ImproperlyConfigured(
-                f'{name} must be limits such as "account:count:50,customer:usd:20000" for account, '
-                f'agent or customer, not "{part}".'
-            )
-        currency = "" if what == "count" else what
-        amount = _whole(name, most, least=1, most=10**12)
-        limits.append(ExposureLimit(ExposureScope(scope), currency, amount))
-    return tuple(limits)
-
-
-def _api_key(env: Environment) -> str:
-    """Read the key; what is wrong with it is said without showing it."""
-    key = env.text("STRIPE_API_KEY")
-    if key and not re.fullmatch(r"(sk|rk)_[A-Za-z0-9_]+", key):
-        raise ImproperlyConfigured(
-            "STRIPE_API_KEY must be a secret or restricted key, which starts with sk_ or rk_."
-        )
-    return key
-
-
-def _api_base(env: Environment, *, api_key: str) -> str | None:
-    name = "STRIPE_API_BASE"
-    base = env.text(name)
-    if not base:
-        return None if api_key else NO_PROVIDER
-    wrong = ImproperlyConfigured(f'{name} must be an http or https address, not "{base}".')
-    try:
-        address = urlsplit(base)
-        reachable = bool(address.hostname) and address.port != 0
-    except ValueError:
-        raise wrong from None
-    if address.scheme not in ("http", "https") or not reachable or address.query:
-        raise wrong
-    if address.scheme == "http" and "_live_" in api_key:
-        raise ImproperlyConfigured(f'{name} must be https with a live key, not "{base}".')
-    return base.rstrip("/")

@@ -1,18 +1,15 @@
 """Reads how notices are delivered."""
 
 import re
-from typing import TYPE_CHECKING
 
 from django.core.exceptions import ImproperlyConfigured
 
 from operations.domain.addresses import Network, network
 from operations.domain.notices import RETRY_SCHEDULE_S, NoticePolicy
-
-if TYPE_CHECKING:
-    from reconcile.config import Environment
+from reconcile.environment import Environment
 
 
-def read_notices(env: "Environment") -> NoticePolicy:
+def read_notices(env: Environment) -> NoticePolicy:
     """The policy; raises ImproperlyConfigured with one sentence."""
     return NoticePolicy(
         allow_networks=_networks(env),
@@ -27,7 +24,7 @@ def read_notices(env: "Environment") -> NoticePolicy:
     )
 
 
-def _networks(env: "Environment") -> tuple[Network, ...]:
+def _networks(env: Environment) -> tuple[Network, ...]:
     name = "RECONCILE_NOTICES_ALLOW_NETWORKS"
     found = []
     for part in env.listed(name):
@@ -40,7 +37,7 @@ def _networks(env: "Environment") -> tuple[Network, ...]:
     return tuple(found)
 
 
-def _schedule(env: "Environment") -> tuple[int, ...]:
+def _schedule(env: Environment) -> tuple[int, ...]:
     name = "RECONCILE_NOTICES_RETRY_SCHEDULE_S"
     parts = env.listed(name)
     if not all(re.fullmatch(r"[1-9][0-9]{0,6}", part) for part in parts):

@@ -8,12 +8,13 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from reconcile import config, databases, logs
+from reconcile.environment import Environment
 from reconcile.local import state
 from reconcile.local.secrets import local_secret
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-_env = config.Environment(os.environ)
+_env = Environment(os.environ)
 
 # --- Reconcile -------------------------------------------------------------------------------
 
