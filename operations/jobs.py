@@ -1,7 +1,7 @@
 """Celery tasks: load ids, make one service call. Every task is harmless when it runs twice."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from uuid import UUID
 
@@ -45,6 +45,15 @@ def wake_inbox() -> None:
         log.warning("broker_unreachable", error=str(error))
 
 
+def wake_look_ups(operation_ids: Iterable[UUID]) -> None:
+    """Tell workers to look these up now. Each is planned: what gets no message the sweep finds."""
+    try:
+        for operation_id in operation_ids:
+            look_up_operation.delay(str(operation_id))
+    except Exception as error:
+        log.warning("broker_unreachable", error=str(error))
+
+
 @shared_task(name="operations.jobs.handle_events")
 def handle_events() -> None:
     """Handle the events that wait, in batches, for as long as one run lasts."""
@@ -54,9 +63,8 @@ def handle_events() -> None:
         drained = drain(engine=engine)
         if drained is None:
             return
-        for operation_id in drained.look_ups:
-            look_up_operation.delay(str(operation_id))
-    handle_events.delay()
+        wake_look_ups(drained.look_ups)
+    wake_inbox()
 
 
 @shared_task(name="operations.jobs.check_operation")

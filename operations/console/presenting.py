@@ -13,7 +13,7 @@ from operations.domain.conservation import out_of_operation
 from operations.domain.explain import explain
 from operations.domain.money import Money
 from operations.domain.refund_state import counts_as_refunded
-from operations.domain.statuses import Status
+from operations.domain.statuses import Attention, Status
 from operations.models import Operation
 from operations.models.audit import first_break
 from operations.queries.absence import grade_of
@@ -117,6 +117,7 @@ def _out(dossier: Dossier) -> tuple[Money, Money]:
         status=Status(operation.status),
         amount=operation.amount,
         was_sent=operation.attempts_made > 0,
+        is_contradicted=Attention.CONFLICT in operation.attention,
         has_refund=any(
             row.operation_id == operation.pk and counts_as_refunded(row.status)
             for row in dossier.refunds

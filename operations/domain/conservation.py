@@ -75,13 +75,16 @@ class Interval:
 NOTHING = Interval(0, 0)
 
 
-def out_of_operation(*, status: Status, amount: int, was_sent: bool, has_refund: bool) -> Interval:
+def out_of_operation(
+    *, status: Status, amount: int, was_sent: bool, has_refund: bool, is_contradicted: bool = False
+) -> Interval:
     """What of an operation's amount is out. `has_refund`: the provider shows one that counts.
 
-    One that a person closed as failed stays in doubt for nobody; a refund that shows up decides.
+    One that a person closed as failed stays in doubt for nobody, unless something stands against
+    it that nobody has answered (`is_contradicted`); a refund that shows up decides.
     """
     if has_refund or status is Status.SUCCEEDED:
         return Interval(amount, amount)
-    if status is Status.FAILED or not was_sent:
+    if not was_sent or (status is Status.FAILED and not is_contradicted):
         return NOTHING
     return Interval(0, amount)

@@ -97,6 +97,22 @@ def other_owner(refund: RefundFacts, *, operation: str, owner: str) -> Contradic
     )
 
 
+def unlike_what_was_kept(refund: RefundFacts, kept: RefundFacts) -> Contradiction:
+    """A refund differs from what was kept of it before, which therefore was tied to nothing."""
+    rows = (
+        ("amount", str(kept.amount), str(refund.amount)),
+        ("currency", kept.currency, refund.currency),
+        ("charge", kept.charge, refund.charge),
+    )
+    sides = tuple(Side(*row) for row in rows if row[1] != row[2] and row[1] and row[2])
+    differs = ",".join(f"{side.aspect}={side.ours}" for side in sides)
+    return Contradiction(
+        attention=Attention.MISMATCH,
+        fact=f"{refund.id}:kept,{differs}"[:400],
+        sides=(Side(Aspect.REFUND, "", refund.id), *sides),
+    )
+
+
 def of_an_answer(attention: Attention, *, attempt: str, said: str) -> Contradiction:
     """An answer to a send that needs a person. Each attempt that gets one is a new fact."""
     return Contradiction(

@@ -8,10 +8,14 @@ from django.db.models import Q, Sum
 
 from operations.domain.conservation import Balance, Counted, balance
 from operations.domain.money import Money
-from operations.domain.statuses import UNRESOLVED
+from operations.domain.statuses import UNRESOLVED, Attention, Status
 from operations.models import Operation, Payment, ProviderRefund
 
 _GONE = ("failed", "canceled")
+#: What may be out: not settled, or failed with something standing against it.
+_UNDECIDED = Q(status__in=UNRESOLVED) | Q(
+    status=Status.FAILED, attention__contains=[Attention.CONFLICT]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +68,7 @@ def payment_sheet(payment: Payment) -> Sheet:
         )
     )
     doubt = (
-        Operation.objects.filter(payment=payment, status__in=UNRESOLVED, attempts_made__gt=0)
+        Operation.objects.filter(_UNDECIDED, payment=payment, attempts_made__gt=0)
         .exclude(pk__in=_with_a_refund(payment))
         .aggregate(amount=Sum("amount", default=0))
     )
@@ -96,7 +100,9 @@ WITH refund AS (
 ), doubt AS (
     SELECT o.payment_id, sum(o.amount) AS amount
     FROM operations_operation AS o
-    WHERE o.status IN ('open', 'processing', 'unknown') AND o.attempts_made > 0
+    WHERE (o.status IN ('open', 'processing', 'unknown')
+           OR (o.status = 'failed' AND 'conflict' = ANY(o.attention)))
+      AND o.attempts_made > 0
       AND NOT EXISTS (
           SELECT FROM operations_providerrefund AS r
           WHERE r.operation_id = o.id AND r.status NOT IN ('failed', 'canceled'))

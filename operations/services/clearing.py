@@ -9,7 +9,7 @@ from operations.domain.statuses import Attention, Status
 from operations.models import AuditEntry, Flag, Operation
 from operations.services.closing import ClosingRefused, StaleView
 from operations.services.engine import Engine
-from operations.services.settling import lock
+from operations.services.settling import lock, void_proposals
 
 #: What holds up sending until a person has looked at it.
 _HOLDS_UP = (Attention.CONFIGURATION, Attention.DISPUTED)
@@ -61,6 +61,7 @@ def clear_attention(
         attention=[flag for flag in operation.attention if flag != attention],
         next_check_at=now if resumes else operation.next_check_at,
     )
+    void_proposals(operation, now)
     AuditEntry.append(
         operation_id=operation.pk,
         actor=actor,

@@ -19,9 +19,10 @@ from operations.domain.next_step import (
 from operations.domain.statuses import Attention, Fact, Status, UnknownReason
 from operations.models import Attempt, Evidence, EvidenceSource, Operation
 from operations.services.actors import SWEEP
+from operations.services.believing import take_refund
 from operations.services.engine import Engine
 from operations.services.learning import Learned
-from operations.services.settling import take_fact, take_refund, write_evidence
+from operations.services.settling import take_fact, write_evidence
 
 #: How long a paused operation is left alone before it is looked at again, in seconds.
 _HOLD_S = 60

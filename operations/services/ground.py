@@ -24,10 +24,10 @@ from operations.models import (
 from operations.models.statements import run
 from operations.queries.locked import lock_and_read_all
 from operations.services.actors import webhook_actor
+from operations.services.believing import is_proven
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import as_shown, see_all
-from operations.services.settling import is_proven
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Ground:
         touched: set[object] = {(event.item.event_account, refund.id) for refund in refunds}
         touched |= {self.operation_of(event, refund) for refund in refunds}
         if not refunds:
-            touched.add(self.operation_with_key(event))
+            touched |= {self.operation_with_key(event), self.in_doubt_on(event)}
         return touched - {None}
 
     def is_being_written(self, touched: set[object]) -> bool:
@@ -190,7 +190,7 @@ def survey(*, engine: Engine, items: Sequence[InboxItem]) -> Ground:
     claimed = {ground.claimed_by(event, refund) for event, refund in told}
     known = _known_operations(ground, told)
     lock_and_read_all(
-        {*known, *ground.by_key.values(), *claimed} - {None},  # type: ignore[arg-type]
+        {*known, *ground.by_key.values(), *ground.doubts.values(), *claimed} - {None},  # type: ignore[arg-type]
         collected=collected,
         spare_ids=len(told),
     )

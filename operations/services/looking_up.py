@@ -17,14 +17,11 @@ from operations.models import Evidence, EvidenceSource, Operation, Payment
 from operations.providers import PaymentNotFound, Provider, ReadFailed, RefundNotFound
 from operations.queries.absence import grade_of, look_of, lookups_of
 from operations.services.adding_up import compare_total
+from operations.services.believing import take_refund
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
-from operations.services.settling import (
-    lock,
-    take_refund,
-    write_evidence,
-)
+from operations.services.settling import lock, void_proposals, write_evidence
 
 
 class LookupResult(StrEnum):
@@ -64,7 +61,8 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
         # The payment before the operation, as everywhere: what sees all refunds of a payment goes
         # one after the other, and so never waits for another that waits for it.
         payment = Payment.objects.select_for_update(no_key=True).get(pk=operation.payment_id)
-        if seen.payment is not None:
+        # Figures that were read since are not held against older ones.
+        if seen.payment is not None and started_at >= payment.read_at:
             payment.refresh(seen.payment, read_at=started_at)
             compare_total(
                 payment,
@@ -73,7 +71,14 @@ def look_up(*, engine: Engine, operation_id: UUID, actor: Actor) -> LookupResult
                 complete=seen.refunds.complete,
                 now=started_at,
             )
-        return _take(engine, lock(operation_id), seen, actor, started_at)
+        return _take(
+            engine,
+            lock(operation_id),
+            seen,
+            actor,
+            started_at,
+            planned_before=operation.next_check_at,
+        )
 
 
 def _read(provider: Provider, operation: Operation) -> _Seen:
@@ -108,8 +113,11 @@ def _take(
     seen: _Seen,
     actor: Actor,
     started_at: datetime,
+    *,
+    planned_before: datetime | None,
 ) -> LookupResult:
     now = engine.clock()
+    asked = operation.next_check_at if operation.next_check_at != planned_before else None
     ours = [refund for refund in seen.refunds.refunds if _is_ours(operation, refund)]
     result = _result(seen, ours)
     facts = _facts(operation, seen, result, started_at)
@@ -134,15 +142,39 @@ def _take(
             see_refund(operation.account, refund, operation=None, learned=learned, now=now)
     for refund in sorted(ours, key=lambda refund: (refund.created, refund.id)):
         take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
-    pause = _pause(engine, operation)
-    # A look-up that shows what the last one showed takes the ground from nobody's decision.
-    write = operation.plan if _shows_the_same(before, evidence) else operation.change
-    write(
+    _write_plan(
+        engine,
+        operation,
+        is_same=_shows_the_same(before, evidence),
+        was_read=not seen.error,
+        asked=asked,
         now=now,
-        lookups_made=operation.lookups_made + 1,
-        next_check_at=now + pause if pause else None,
     )
     return result
+
+
+def _write_plan(
+    engine: Engine,
+    operation: Operation,
+    *,
+    is_same: bool,
+    was_read: bool,
+    asked: datetime | None,
+    now: datetime,
+) -> None:
+    """Plan the next look-up. `asked`: when somebody asked for one while this one was under way."""
+    pause = _pause(engine, operation, was_read=was_read)
+    times = [time for time in (now + pause if pause else None, asked) if time]
+    plan = {
+        "lookups_made": operation.lookups_made + 1,
+        "next_check_at": min(times, default=None),
+    }
+    if is_same:
+        # A look-up that shows what the last one showed takes the ground from nobody's decision.
+        operation.plan(now=now, **plan)
+        return
+    operation.change(now=now, **plan)
+    void_proposals(operation, now)
 
 
 #: What a person who decides has seen of a look-up.
@@ -161,13 +193,19 @@ def _shows_the_same(before: Evidence | None, evidence: Evidence) -> bool:
     )
 
 
-def _pause(engine: Engine, operation: Operation) -> timedelta | None:
+#: How long until the provider is asked again about a settled operation, in seconds.
+_ASK_AGAIN_S = 900
+
+
+def _pause(engine: Engine, operation: Operation, *, was_read: bool) -> timedelta | None:
     """How long until the next check; None when there is nothing more to look for.
 
-    Look-ups come to an end, but an open operation is checked until it is open no more.
+    Look-ups come to an end, but an open operation is checked until it is open no more, and one
+    that is settled until the provider could be asked about what is in doubt.
     """
     if operation.status not in UNRESOLVED:
-        return None
+        is_answered = was_read or operation.next_check_at is None
+        return None if is_answered else timedelta(seconds=_ASK_AGAIN_S)
     pause = engine.next_lookup_after(operation.lookups_made + 1, Status(operation.status))
     return pause or timedelta(days=1) if operation.status == Status.OPEN else pause
 

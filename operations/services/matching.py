@@ -9,6 +9,7 @@ rules need is read for all of them at once (`ground`), and the writes are collec
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from operations.domain.answers import RefundFacts
@@ -17,12 +18,13 @@ from operations.domain.dispute import DisputeFacts
 from operations.domain.matching import our_mark
 from operations.domain.statuses import Status
 from operations.models import Handling, InboxItem, Operation, collecting
+from operations.services.believing import Taken, take_refund
 from operations.services.disputing import take_dispute
 from operations.services.engine import Engine
 from operations.services.ground import Ground, Told, survey
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
-from operations.services.settling import Taken, raise_attention, take_refund
+from operations.services.settling import raise_attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +127,25 @@ def _apply(
         return Handled(handling=Handling.MISMATCH, operation=operation)
     taken = take_refund(operation, refund, learned=learned, now=ground.now)
     _plan_check(ground, operation)
+    # When in doubt, the refund as the provider has it now is what is believed.
+    in_doubt = taken in (Taken.UNDECIDED, Taken.DOUBTFUL)
     return Handled(
         handling=_HANDLING_OF[taken],
         operation=operation,
-        # When in doubt, the refund as the provider has it now is what is believed.
-        look_up=operation.pk if taken in (Taken.UNDECIDED, Taken.DOUBTFUL) else None,
+        look_up=_ask_for_look_up(ground, operation) if in_doubt else None,
     )
+
+
+#: When the sweep looks for itself, in seconds: whoever handled the event asks for it at once.
+_LOOK_UP_S = 15
+
+
+def _ask_for_look_up(ground: Ground, operation: Operation) -> UUID:
+    """Plan a look-up with what the event changed, whatever the status: a message may be lost."""
+    by = ground.now + timedelta(seconds=_LOOK_UP_S)
+    if operation.next_check_at is None or operation.next_check_at > by:
+        operation.plan(now=ground.now, next_check_at=by)
+    return operation.pk
 
 
 def _plan_check(ground: Ground, operation: Operation) -> None:
@@ -160,10 +175,16 @@ def _by_request_key(ground: Ground, event: Told) -> Handled:
     operation = ground.operation(ground.operation_with_key(event))
     if operation is None or not ground.names_the_payment(event, operation):
         # Somebody refunded something of the payment: the list shows what, beside what is unknown.
-        return Handled(handling=Handling.NOT_OURS, look_up=ground.in_doubt_on(event))
+        doubted = ground.operation(ground.in_doubt_on(event))
+        look_up = _ask_for_look_up(ground, doubted) if doubted is not None else None
+        return Handled(handling=Handling.NOT_OURS, look_up=look_up)
     if operation.provider_object_id:
         return Handled(handling=Handling.NO_CHANGE, operation=operation)
-    return Handled(handling=Handling.NEEDS_LOOKUP, operation=operation, look_up=operation.pk)
+    return Handled(
+        handling=Handling.NEEDS_LOOKUP,
+        operation=operation,
+        look_up=_ask_for_look_up(ground, operation),
+    )
 
 
 def _keep_foreign(ground: Ground, event: Told, learned: Learned, refund: RefundFacts) -> None:

@@ -21,10 +21,11 @@ from operations.models import (
     ProviderRefund,
 )
 from operations.providers import ReadFailed, RefundNotFound
+from operations.services.believing import Taken, take_refund
 from operations.services.closing import ClosingRefused, Decision, StaleView, close
 from operations.services.engine import Engine
 from operations.services.learning import Learned
-from operations.services.settling import lock, take_refund, write_evidence
+from operations.services.settling import lock, write_evidence
 
 
 class OrphanRefused(Exception):
@@ -120,7 +121,14 @@ def _tie_to_settled(
     )
     evidence = write_evidence(operation, learned, now=now, refund=refund)
     before = operation.snapshot()
-    take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
+    taken = take_refund(operation, refund, learned=learned, now=now, evidence=evidence)
+    match taken:
+        case Taken.MISMATCH:
+            raise OrphanRefused(
+                "This refund was kept with other terms than it has now, or as another operation's."
+            )
+        case Taken.UNDECIDED:
+            raise OrphanRefused(f"Its status {refund.status} decides nothing yet.")
     AuditEntry.append(
         operation_id=operation.pk,
         actor=actor,

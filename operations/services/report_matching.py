@@ -13,16 +13,11 @@ from operations.domain.matching import our_mark, place_differences
 from operations.domain.statuses import UNRESOLVED
 from operations.models import Account, EvidenceSource, Operation, ProviderRefund, collecting
 from operations.models.report_file import RowResult
+from operations.services.believing import Taken, take_refund
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import as_shown, see_all, see_refund
-from operations.services.settling import (
-    OperationNotFound,
-    Taken,
-    lock,
-    raise_attention,
-    take_refund,
-)
+from operations.services.settling import OperationNotFound, lock, raise_attention
 
 
 @dataclass(frozen=True, kw_only=True)

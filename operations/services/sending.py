@@ -27,6 +27,7 @@ from operations.domain.statuses import Status
 from operations.models import Attempt, Operation, Payment, collecting
 from operations.services.actors import SWEEP
 from operations.services.answers import learned_from, save_answer
+from operations.services.believing import take_refund
 from operations.services.deciding import (
     attempt_state,
     carry_out,
@@ -37,12 +38,7 @@ from operations.services.deciding import (
 )
 from operations.services.engine import Engine
 from operations.services.learning import Learned
-from operations.services.settling import (
-    lock,
-    raise_attention,
-    take_refund,
-    write_evidence,
-)
+from operations.services.settling import lock, raise_attention, write_evidence
 
 #: How long to wait before looking again whether another send of the payment is over, in seconds.
 _PAYMENT_PAUSE_S = 0.2

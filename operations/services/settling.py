@@ -4,53 +4,21 @@ Everything here runs in the caller's transaction, with the operation's row locke
 `lock`, and writes evidence, audit and notices together with the change.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from operations.domain.answers import RefundFacts
-from operations.domain.contradiction import (
-    Contradiction,
-    against_the_outcome,
-    other_owner,
-    other_terms,
-    second_refund,
-)
-from operations.domain.matching import differences, names_the_payment
-from operations.domain.refund_state import (
-    counts_as_refunded,
-    fact_of,
-    is_doubtful,
-    known_status,
-)
-from operations.domain.statuses import (
-    Fact,
-    Status,
-    UnknownReason,
-    transition,
-)
-from operations.models import AuditEntry, Evidence, EvidenceSource, Flag, Operation, collecting
+from operations.domain.contradiction import Contradiction
+from operations.domain.statuses import Fact, Status, UnknownReason, transition
+from operations.models import AuditEntry, Evidence, Flag, Operation, collecting
 from operations.models.proposal import ProposalState
 from operations.models.statements import made
 from operations.queries.locked import lock_and_read
 from operations.services.announcing import announce
 from operations.services.learning import Learned
-from operations.services.seeing import see_refund
-
-
-class Taken(StrEnum):
-    """What believing a refund came to."""
-
-    CHANGED = "changed"
-    NOTHING_NEW = "nothing_new"
-    DOUBTFUL = "doubtful"
-    UNDECIDED = "undecided"
-    MISMATCH = "mismatch"
-    SECOND_REFUND = "second_refund"
 
 
 class OperationNotFound(Exception):
@@ -138,7 +106,7 @@ def take_fact(
         reason=reason or learned.summary,
         evidence_id=evidence.pk,
     )
-    _void_proposals(operation, now)
+    void_proposals(operation, now)
     announce(operation, before=status, flagged=raises, now=now)
     return True
 
@@ -174,143 +142,13 @@ def raise_attention(
         reason=learned.summary,
         evidence_id=proof.pk,
     )
-    _void_proposals(operation, now)
+    void_proposals(operation, now)
     announce(operation, before=Status(operation.status), flagged=True, now=now)
     return True
 
 
-def take_refund(
-    operation: Operation,
-    refund: RefundFacts,
-    *,
-    learned: Learned,
-    now: datetime,
-    evidence: Evidence | None = None,
-) -> Taken:
-    """Believe a refund that claims this operation, after comparing its fields.
-
-    A difference is a mismatch and never a change; a second refund of one operation is shown and
-    never taken for the first. Evidence is written only when the refund tells something new,
-    unless the caller has written it already.
-    """
-
-    def ask_for_a_person(contradiction: Contradiction) -> None:
-        raise_attention(
-            operation, contradiction, learned=learned, now=now, evidence=evidence, refund=refund
-        )
-
-    terms = operation.terms()
-    wrong = differences(terms, refund)
-    # A mark and an amount can be copied; the payment is asked for before it is believed.
-    is_hearsay = _is_hearsay(operation, refund, learned.source)
-    seen = see_refund(
-        operation.account,
-        refund,
-        operation=None if wrong or is_hearsay else operation,
-        learned=learned,
-        now=now,
-    )
-    if wrong:
-        ask_for_a_person(other_terms(refund, wrong))
-        return Taken.MISMATCH
-    if is_hearsay:
-        write_evidence(operation, learned, now=now, refund=refund)
-        return Taken.UNDECIDED
-    if seen.operation_id != operation.pk:
-        owner = str(seen.operation_id)
-        ask_for_a_person(other_owner(refund, operation=str(operation.pk), owner=owner))
-        return Taken.MISMATCH
-    if operation.provider_object_id not in ("", refund.id):
-        if counts_as_refunded(seen.status):
-            own = operation.provider_object_id
-            ask_for_a_person(second_refund(own_refund=own, terms=terms, refund=refund))
-        return Taken.SECOND_REFUND
-    fact = fact_of(seen.status) if known_status(refund.status) else None
-    if fact is None:
-        # A status that the provider added since decides nothing, and is shown to people.
-        if evidence is None:
-            write_evidence(operation, learned, now=now, refund=refund)
-        return Taken.UNDECIDED
-    fields = _fields_of(operation, refund, seen.status, fact)
-    contradiction = _new_contradiction(operation, fact, refund, seen.status)
-    if contradiction is None and not _is_news(operation, fact, fields):
-        doubtful = is_doubtful(seen.status, seen.status_since, refund.status, learned.observed_at)
-        return Taken.DOUBTFUL if doubtful else Taken.NOTHING_NEW
-    proof = evidence or write_evidence(operation, learned, now=now, refund=refund)
-    take_fact(
-        operation,
-        fact,
-        learned=learned,
-        now=now,
-        evidence=proof,
-        contradiction=contradiction,
-        **fields,
-    )
-    return Taken.CHANGED
-
-
-def is_proven(operation: Operation, refund: RefundFacts, *, source: EvidenceSource) -> bool:
-    """Whether a refund that names this operation is believed to be its own."""
-    return not differences(operation.terms(), refund) and not _is_hearsay(operation, refund, source)
-
-
-#: What was written down elsewhere, and not shown when this very payment was asked for.
-_HEARSAY = frozenset([EvidenceSource.WEBHOOK, EvidenceSource.REPORT_ROW])
-
-
-def _is_hearsay(operation: Operation, refund: RefundFacts, source: EvidenceSource) -> bool:
-    """Whether an event's refund neither shows the payment nor is known to be the operation's."""
-    return (
-        source in _HEARSAY
-        and refund.id != operation.provider_object_id
-        and not names_the_payment(operation.terms(), refund)
-    )
-
-
-def _fields_of(
-    operation: Operation, refund: RefundFacts, status: str, fact: Fact
-) -> dict[str, Any]:
-    """What a refund in this status fills in beside the status."""
-    fields: dict[str, Any] = {
-        "provider_object_id": refund.id,
-        "provider_status": status,
-    }
-    if fact is Fact.PROVIDER_PENDING or operation.status == Status.FAILED:
-        # What an operation failed of stays as it was written; what the provider says is beside it.
-        return fields
-    fields["next_check_at"] = None
-    if fact is Fact.PROVIDER_FAILED:
-        fields["failure_code"] = status
-        fields["failure_message"] = refund.failure_reason or operation.failure_message
-    return fields
-
-
-def _new_contradiction(
-    operation: Operation, fact: Fact, refund: RefundFacts, reported: str
-) -> Contradiction | None:
-    """The contradiction that this fact brings to a settled operation, if it is a new one."""
-    attention = transition(Status(operation.status), fact).attention
-    if attention is None:
-        return None
-    found = against_the_outcome(
-        attention,
-        status=Status(operation.status),
-        own_refund=operation.provider_object_id,
-        terms=operation.terms(),
-        refund=refund,
-        reported=reported,
-    )
-    return None if Flag.is_known(operation, found) else found
-
-
-def _is_news(operation: Operation, fact: Fact, fields: Mapping[str, Any]) -> bool:
-    if transition(Status(operation.status), fact).to != operation.status:
-        return True
-    return any(getattr(operation, name) != value for name, value in fields.items())
-
-
-def _void_proposals(operation: Operation, now: datetime) -> None:
-    """Whatever changes the operation takes the ground from a proposal that waits."""
+def void_proposals(operation: Operation, now: datetime) -> None:
+    """Whatever changes the operation takes the ground from a proposal that waits for it."""
     collected = collecting.current()
     if collected is not None and operation.pk in collected.without_proposals:
         return

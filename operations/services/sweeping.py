@@ -8,7 +8,7 @@ from django.db import transaction
 
 from operations.domain.budgets import CallBudget
 from operations.domain.next_step import in_doubt
-from operations.domain.statuses import UNRESOLVED, Status
+from operations.domain.statuses import SETTLED, Status
 from operations.models import InboxItem, Operation
 from operations.services.actors import LOOKUP_JOB, SWEEP
 from operations.services.deciding import attempt_state
@@ -63,7 +63,7 @@ def claim_due_checks(*, engine: Engine) -> list[UUID]:
     now = engine.clock()
     due = (
         Operation.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
-        .filter(status__in=UNRESOLVED, next_check_at__lte=now)
+        .filter(next_check_at__lte=now)
         .order_by("next_check_at")[:_BATCH]
     )
     claimed = []
@@ -85,10 +85,12 @@ def events_wait(*, engine: Engine) -> bool:
 def check(*, engine: Engine, operation_id: UUID) -> None:
     """One due check: look first, and send again only if it is still open and may be sent.
 
-    Harmless when run twice.
+    A settled operation has one only when something was told of it that is in doubt. Harmless when
+    run twice.
     """
     operation = Operation.objects.get(pk=operation_id)
-    if operation.status not in UNRESOLVED or operation.is_leased(engine.clock()):
+    is_over = operation.status in SETTLED and operation.next_check_at is None
+    if is_over or operation.is_leased(engine.clock()):
         return
     finished = operation.attempts.exclude(outcome="").order_by("number")
     if operation.status != Status.OPEN or in_doubt([attempt_state(row) for row in finished]):

@@ -3,14 +3,21 @@
 import csv
 import io
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
+
+from operations.domain.answers import RefundFacts
 from operations.domain.money import Money
 from operations.domain.report_columns import ColumnMapping
-from operations.models import Operation, ReportFile
+from operations.models import EvidenceSource, Operation, ReportFile
+from operations.services.actors import webhook_actor
+from operations.services.learning import Learned
 from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
 from operations.services.reporting import let_apply, receive_report
+from operations.services.seeing import see_refund
 
 from .stage import ALICE, Stage
 
@@ -45,6 +52,30 @@ def line_of(operation: Operation, refund: str, **changes: Any) -> dict[str, str]
         "environment": operation.environment,
     }
     return line(refund, **(given | changes))
+
+
+def known_line_of(operation: Operation, refund: str, **changes: Any) -> dict[str, str]:
+    """The same, of a refund that the provider has told us of while it was pending."""
+    terms, now = operation.terms(), datetime.now(UTC)
+    facts = RefundFacts(
+        id=refund,
+        status="pending",
+        amount=terms.amount,
+        currency=terms.currency,
+        charge=terms.charge,
+        payment_intent="",
+        created=0,
+        metadata={},
+    )
+    learned = Learned(
+        source=EvidenceSource.WEBHOOK,
+        summary="refund.created",
+        actor=webhook_actor("evt_pending"),
+        observed_at=now,
+    )
+    with transaction.atomic():
+        see_refund(operation.account, facts, operation=None, learned=learned, now=now)
+    return line_of(operation, refund, **changes)
 
 
 def export(lines: Iterable[dict[str, str]]) -> bytes:

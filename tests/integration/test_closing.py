@@ -328,6 +328,18 @@ def test_rejected_proposal_leaves_the_operation_as_it_was(stage: Stage) -> None:
     assert [entry.action for entry in actions][-2:] == ["proposed", "proposal_rejected"]
 
 
+def test_look_up_that_shows_another_refund_voids_the_proposal(stage: Stage) -> None:
+    payment = stage.payment()
+    operation = unknown(stage, payment, made=False)
+    proposal = propose(stage, operation, failed(operation))
+    stage.control.refund_outside(payment, amount=100)
+
+    looked_up(stage, operation)
+
+    proposal.refresh_from_db()
+    assert proposal.state == ProposalState.VOID
+
+
 def test_evidence_that_comes_in_between_voids_the_proposal(stage: Stage) -> None:
     payment = stage.payment()
     operation = unknown(stage, payment, made=True)

@@ -20,6 +20,7 @@ from operations.models import (
     PolicyName,
     ProviderRefund,
 )
+from operations.models.proposal import ProposalState
 from operations.queries.metrics import read_metrics
 from operations.services.clearing import clear_attention
 from operations.services.closing import ClosingRefused, Decision, StaleView, close
@@ -198,6 +199,30 @@ def test_conflict_whose_refund_fails_later_is_evidence_and_clears_nothing_by_its
         "succeeded",
         "failed",
     ]
+
+
+def test_clearing_a_flag_takes_the_ground_from_a_proposal_that_waits() -> None:
+    operation = Recording.named("d6").insert()
+    told("27")
+    operation.refresh_from_db()
+    proposal = close(
+        engine=default_engine(),
+        operation_id=operation.pk,
+        decision=Decision(
+            outcome=ClosingOutcome.FAILED,
+            evidence_kind=EvidenceKind.DASHBOARD,
+            evidence_reference="case 7",
+            note="Not there.",
+            revision=operation.revision,
+        ),
+        actor=ALICE,
+    )
+    assert proposal is not None
+
+    clear(operation, MISMATCH)
+
+    proposal.refresh_from_db()
+    assert proposal.state == ProposalState.VOID
 
 
 # --- Disputes -----------------------------------------------------------------------------------

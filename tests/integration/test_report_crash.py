@@ -16,7 +16,7 @@ from operations.services.report_reading import LEASE_S, read_report
 from operations.services.reporting import reports_left_lying
 
 from .conftest import ROOT
-from .reports import export, line, line_of
+from .reports import export, known_line_of, line
 from .stage import ENVIRONMENT, Stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,8 +85,8 @@ def test_killed_while_applying_each_line_is_applied_once(
     stage.control.fault("500", when="after", times=2)
     operations = [stage.ask(stage.payment(), order_id=str(n)) for n in range(2)]
     lines = [line(f"re_{n:05}") for n in range(3_000)]
-    lines[10:10] = [line_of(operations[0], "re_first")]
-    lines.append(line_of(operations[1], "re_last"))
+    lines[10:10] = [known_line_of(operations[0], "re_first")]
+    lines.append(known_line_of(operations[1], "re_last"))
     process = importing(export(lines), "--apply")
 
     kill_when(process, ReportRow.objects.filter(result="kept").exists)

@@ -30,8 +30,9 @@ from operations.services import report_reading
 from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
 from operations.services.reporting import ReportRefused, let_apply, reports_left_lying
+from operations.services.sweeping import check, claim_due_checks
 
-from .reports import applied, export, given, line, line_of, read, results
+from .reports import applied, export, given, known_line_of, line, line_of, read, results
 from .stage import ALICE, Stage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,12 +50,12 @@ def refund_of(stage: Stage, operation: Operation) -> str:
     return str(next(send["refund"] for send in sends if send["refund"]))
 
 
-def test_a_line_with_our_mark_settles_the_operation_with_the_report_as_evidence(
+def test_a_line_of_a_known_refund_settles_the_operation_with_the_report_as_evidence(
     stage: Stage,
 ) -> None:
     operation = unknown(stage)
 
-    report = applied(stage, export([line_of(operation, "re_ours")]))
+    report = applied(stage, export([known_line_of(operation, "re_ours")]))
 
     operation.refresh_from_db()
     assert operation.status == Status.SUCCEEDED
@@ -65,6 +66,24 @@ def test_a_line_with_our_mark_settles_the_operation_with_the_report_as_evidence(
     entry = AuditEntry.objects.filter(operation_id=operation.pk).latest("number")
     assert (entry.actor_name, entry.evidence_id) == ("Alice", str(proof.pk))
     assert report.lines.get().operation_id == operation.pk
+
+
+def test_a_file_alone_settles_nothing_and_the_provider_is_asked(stage: Stage) -> None:
+    operation = unknown(stage)
+    operation.plan(now=stage.clock(), next_check_at=None)
+
+    report = applied(stage, export([line_of(operation, "re_made_up", status="failed")]))
+
+    operation.refresh_from_db()
+    assert (operation.status, operation.provider_object_id) == (Status.UNKNOWN, "")
+    assert results(report) == {"re_made_up": "needs_lookup"}
+    proof = operation.evidence.get(source=EvidenceSource.REPORT_ROW)
+    assert (proof.provider_object_id, proof.provider_status) == ("re_made_up", "failed")
+    assert claim_due_checks(engine=stage.engine) == [operation.pk]
+    check(engine=stage.engine, operation_id=operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.SUCCEEDED
+    assert operation.provider_object_id == refund_of(stage, operation)
 
 
 def test_the_preview_says_what_would_happen_and_changes_nothing(stage: Stage) -> None:
@@ -167,7 +186,7 @@ def test_bad_lines_are_named_and_the_good_ones_applied(stage: Stage) -> None:
     operation = unknown(stage)
 
     report = applied(
-        stage, export([line("re_x", currency="zzz"), line_of(operation, "re_ours"), line("")])
+        stage, export([line("re_x", currency="zzz"), known_line_of(operation, "re_ours"), line("")])
     )
 
     operation.refresh_from_db()
@@ -180,7 +199,7 @@ def test_bad_lines_are_named_and_the_good_ones_applied(stage: Stage) -> None:
 
 
 def test_the_same_file_is_one_import(stage: Stage) -> None:
-    raw = export([line_of(unknown(stage), "re_ours")])
+    raw = export([known_line_of(unknown(stage), "re_ours")])
     first = applied(stage, raw)
 
     again = read(stage, raw, name="copy of refunds.csv")
@@ -192,7 +211,7 @@ def test_the_same_file_is_one_import(stage: Stage) -> None:
 
 
 def test_the_same_facts_in_another_file_change_nothing(stage: Stage) -> None:
-    lines = [line_of(unknown(stage), "re_ours"), line("re_theirs")]
+    lines = [known_line_of(unknown(stage), "re_ours"), line("re_theirs")]
     applied(stage, export(lines))
     evidence, entries = Evidence.objects.count(), AuditEntry.objects.exclude(operation_id=None)
     before = entries.count()
@@ -206,7 +225,7 @@ def test_the_same_facts_in_another_file_change_nothing(stage: Stage) -> None:
 
 def test_an_older_report_does_not_take_a_refund_back(stage: Stage) -> None:
     operation = unknown(stage)
-    applied(stage, export([line_of(operation, "re_ours")]))
+    applied(stage, export([known_line_of(operation, "re_ours")]))
 
     report = applied(stage, export([line_of(operation, "re_ours", status="pending")]))
 
@@ -360,7 +379,7 @@ def command(*arguments: str) -> str:
 def test_the_command_shows_first_and_applies_when_asked(served: Stage, tmp_path: Path) -> None:
     operation = unknown(served)
     file = tmp_path / "refunds.csv"
-    file.write_bytes(export([line_of(operation, "re_ours"), line("re_x", status="?")]))
+    file.write_bytes(export([known_line_of(operation, "re_ours"), line("re_x", status="?")]))
 
     said = command(str(file))
     operation.refresh_from_db()

@@ -15,7 +15,7 @@ from operations.models import AuditEntry, Operation, ReportFile, ReportRow
 from operations.services.engine import default_engine
 from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
-from tests.integration.reports import export, line, line_of
+from tests.integration.reports import export, known_line_of, line
 
 from .scenes import Scenes, fresh
 
@@ -53,7 +53,9 @@ def test_an_operator_uploads_looks_applies_and_sees_the_result(
     operation = scenes.unknown()
     client = signed_in("operator", "Dana Ruiz")
 
-    response = send(client, export([line_of(operation, "re_ours"), line("re_x", currency="zz")]))
+    response = send(
+        client, export([known_line_of(operation, "re_ours"), line("re_x", currency="zz")])
+    )
     report = ReportFile.objects.get()
     assert response["Location"] == reverse("report", args=[report.pk])
     assert "Reading, 0 %" in page(client, report)
@@ -83,7 +85,7 @@ def test_the_result_can_be_downloaded_with_formulas_made_harmless(
 ) -> None:
     operation = scenes.unknown()
     client = signed_in("operator")
-    send(client, export([line_of(operation, "re_ours"), line("re_2", status="=1+1")]))
+    send(client, export([known_line_of(operation, "re_ours"), line("re_2", status="=1+1")]))
     work()
     client.post(reverse("report-apply", args=[ReportFile.objects.get().pk]))
     report = work()

@@ -13,7 +13,7 @@ from operations.domain.answers import RefundFacts
 from operations.domain.refund_state import RefundStatus
 from operations.domain.statuses import Fact
 from operations.models import AuditEntry, EvidenceSource, Operation
-from operations.services import learning, looking_up, seeing, sending, settling, sweeping
+from operations.services import believing, learning, looking_up, seeing, sending, settling, sweeping
 from operations.services.actors import LOOKUP_JOB
 from operations.services.engine import Engine
 from operations.services.looking_up import LookupResult
@@ -110,19 +110,19 @@ def pending_taken_for_success() -> Iterator[None]:
         fact = refund_state.fact_of(status)
         return Fact.PROVIDER_SUCCEEDED if fact is Fact.PROVIDER_PENDING else fact
 
-    with patch.object(settling, "fact_of", fact_of):
+    with patch.object(believing, "fact_of", fact_of):
         yield
 
 
 @planted
 def success_taken_for_final() -> Iterator[None]:
     """A refund that fails days after it had succeeded is not heard any more."""
-    is_news = settling._is_news
+    is_news = believing._is_news
 
     def unless_done(operation: Operation, *about: Any) -> bool:
         return operation.status != "succeeded" and is_news(operation, *about)
 
-    with patch.object(settling, "_is_news", unless_done):
+    with patch.object(believing, "_is_news", unless_done):
         yield
 
 
