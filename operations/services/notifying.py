@@ -8,33 +8,28 @@ under the same id. Receivers are tried side by side: one that hangs holds up its
 import time
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import F
 
 from operations.domain import signing
-from operations.domain.audit import Actor
-from operations.domain.notices import NoticePolicy, Reply, after_failure
+from operations.domain.notices import NoticePolicy, Reply
 from operations.models import (
-    AuditEntry,
     Delivery,
-    DeliveryState,
     DeliveryTry,
     Subscription,
 )
-from operations.services.actors import NOTICES
 from operations.services.engine import Engine
 from operations.services.posting import Post, post
+from operations.services.trying import Claim, record_all
 
 log = structlog.get_logger(__name__)
 
 #: How many tries are under way at once, in one run and at one receiver that is well.
-_AT_ONCE = 16
-_AT_ONE_RECEIVER = 4
+_AT_ONCE = 32
+_AT_ONE_RECEIVER = 8
 #: A run begins no new try after this long, so that a worker is free for other tasks. Seconds.
 RUN_S = 20.0
 #: While tries are under way, what became due meanwhile is looked for this often. Seconds.
@@ -44,29 +39,12 @@ _LOOKED_AT = 200
 _PUT_OFF_S = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Claim:
-    """A try that was written down and is about to be made."""
-
-    delivery_id: int
-    subscription_id: UUID
-    operation_id: UUID
-    message_id: str
-    address: str
-    body: str
-    secrets: tuple[str, ...] = field(repr=False)
-    try_id: int
-    number: int
-    tries_of_round: int
-    started_at: datetime
-
-
 def deliver_due(*, engine: Engine, run_s: float = RUN_S, post: Post = post) -> int:
     """Make the tries that are due, until none is or the time is up. Returns how many were made."""
     if transaction.get_connection().in_atomic_block:
         raise RuntimeError("Notices were about to be posted inside a transaction.")
     ends_at = time.monotonic() + run_s
-    running: dict[Future[Reply], _Claim] = {}
+    running: dict[Future[Reply], Claim] = {}
     made = 0
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
         while True:
@@ -78,8 +56,8 @@ def deliver_due(*, engine: Engine, run_s: float = RUN_S, post: Post = post) -> i
             if not running:
                 return made
             done, _ = wait(running, _LOOK_AGAIN_S, return_when=FIRST_COMPLETED)
-            for ended in done:
-                _record(engine, running.pop(ended), ended.result())
+            if done:
+                record_all(engine, [(running.pop(ended), ended.result()) for ended in done])
 
 
 def notices_wait(*, engine: Engine) -> bool:
@@ -159,7 +137,7 @@ def _subscriptions_with_due(now: datetime, *, most: int) -> list[tuple[UUID, int
 
 
 @transaction.atomic
-def claim_due(*, engine: Engine, most: int) -> list[_Claim]:
+def claim_due(*, engine: Engine, most: int) -> list[Claim]:
     """Claim up to `most` tries that are due, each written down before it is made."""
     now = engine.clock()
     claimed: list[int] = []
@@ -184,7 +162,7 @@ def claim_due(*, engine: Engine, most: int) -> list[_Claim]:
     return _write_down(claimed, now) if claimed else []
 
 
-def _write_down(claimed: Iterable[int], now: datetime) -> list[_Claim]:
+def _write_down(claimed: Iterable[int], now: datetime) -> list[Claim]:
     deliveries = list(
         Delivery.objects.filter(pk__in=claimed).select_related("subscription").order_by("pk")
     )
@@ -192,7 +170,7 @@ def _write_down(claimed: Iterable[int], now: datetime) -> list[_Claim]:
         DeliveryTry(delivery=row, number=row.tries, started_at=now) for row in deliveries
     )
     return [
-        _Claim(
+        Claim(
             delivery_id=row.pk,
             subscription_id=row.subscription_id,
             operation_id=row.operation_id,
@@ -217,7 +195,7 @@ def secrets_of(subscription: Subscription, now: datetime) -> tuple[str, ...]:
     return (subscription.secret,)
 
 
-def _try(claim: _Claim, policy: NoticePolicy, post: Post) -> Reply:
+def _try(claim: Claim, policy: NoticePolicy, post: Post) -> Reply:
     """In a thread of its own, without the database."""
     try:
         return post(
@@ -234,93 +212,3 @@ def _try(claim: _Claim, policy: NoticePolicy, post: Post) -> Reply:
     except Exception as error:
         log.exception("notice_not_posted", delivery=claim.delivery_id)
         return Reply(error=f"It could not be posted: {type(error).__name__}.")
-
-
-@transaction.atomic
-def _record(engine: Engine, claim: _Claim, reply: Reply) -> None:
-    """Write down how a try ended, and what follows."""
-    now = engine.clock()
-    DeliveryTry.objects.filter(pk=claim.try_id, finished_at__isnull=True).update(
-        finished_at=now,
-        duration_ms=reply.duration_ms,
-        http_status=reply.http_status,
-        body=reply.body,
-        error=reply.error,
-    )
-    if reply.taken:
-        _delivered(claim, now)
-    else:
-        _failed(engine, claim, reply, now)
-
-
-def _delivered(claim: _Claim, now: datetime) -> None:
-    """Whoever holds the claim meanwhile: the receiver has it."""
-    # In the order of the claim, which it must not overlap: the receiver's row before deliveries.
-    subscription = Subscription.objects.select_for_update(no_key=True).get(pk=claim.subscription_id)
-    if subscription.failures or subscription.resume_at is not None:
-        subscription.failures = 0
-        subscription.failing_since = None
-        subscription.resume_at = None
-        subscription.save(update_fields=["failures", "failing_since", "resume_at"])
-    Delivery.objects.filter(pk=claim.delivery_id, state=DeliveryState.WAITING).update(
-        state=DeliveryState.DELIVERED, ended_at=now, claimed_until=None
-    )
-    _let_the_next_go(claim, now)
-
-
-def _let_the_next_go(claim: _Claim, now: datetime) -> None:
-    """What was put off for this delivery is due."""
-    Delivery.objects.filter(
-        subscription=claim.subscription_id,
-        operation=claim.operation_id,
-        state=DeliveryState.WAITING,
-        pk__gt=claim.delivery_id,
-        tries=F("round_began"),
-        next_try_at__gt=now,
-    ).update(next_try_at=now)
-
-
-def _failed(engine: Engine, claim: _Claim, reply: Reply, now: datetime) -> None:
-    subscription = Subscription.objects.select_for_update(no_key=True).get(pk=claim.subscription_id)
-    subscription.failures += 1
-    subscription.failing_since = subscription.failing_since or claim.started_at
-    then = after_failure(
-        reply,
-        tries=claim.tries_of_round,
-        failures=subscription.failures,
-        failing_since=subscription.failing_since,
-        policy=engine.notices,
-        now=now,
-        jitter=engine.jitter(),
-    )
-    subscription.resume_at = then.resume_at
-    subscription.save(update_fields=["failures", "failing_since", "resume_at"])
-    # Unless another relay took over after this one was lost for longer than its claim.
-    held = Delivery.objects.filter(
-        pk=claim.delivery_id, state=DeliveryState.WAITING, tries=claim.number
-    )
-    if then.next_try_at is not None:
-        held.update(next_try_at=then.next_try_at, claimed_until=None)
-    else:
-        held.update(state=DeliveryState.FAILED, ended_at=now, claimed_until=None)
-        _let_the_next_go(claim, now)
-        log.warning("notice_given_up", delivery=claim.delivery_id, reply=reply.in_words())
-    if then.disable and subscription.disabled_at is None:
-        disable_row(subscription, reason=then.disable, by=NOTICES, now=now)
-        AuditEntry.append(
-            operation_id=None,
-            actor=NOTICES,
-            action="subscription_disabled",
-            now=now,
-            after={"subscription": str(subscription.pk), "address": subscription.address},
-            reason=then.disable,
-        )
-        log.error("subscription_disabled", address=subscription.address, reason=then.disable)
-
-
-def disable_row(subscription: Subscription, *, reason: str, by: Actor, now: datetime) -> None:
-    """Write to this address no more. The caller holds the row's lock."""
-    subscription.disabled_at = now
-    subscription.disabled_reason = reason
-    subscription.disabled_by = str(by.kind)
-    subscription.save(update_fields=["disabled_at", "disabled_reason", "disabled_by"])

@@ -23,8 +23,8 @@ from operations.models import (
     Subscription,
 )
 from operations.services.engine import Engine
-from operations.services.notifying import disable_row
 from operations.services.posting import checked
+from operations.services.trying import disable_row
 
 #: How long the old secret goes on signing beside a new one, unless asked otherwise. Seconds.
 KEEP_OLD_SECRET_S = 86_400
