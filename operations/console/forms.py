@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from operations.console import wording
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention
-from operations.services.closing import Decision
+from operations.services.weighing import Decision
 
 
 class _Seen(forms.Form):

@@ -7,9 +7,9 @@ from django.db import transaction
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.statuses import Attention, Status
 from operations.models import AuditEntry, Flag, Operation
-from operations.services.closing import ClosingRefused, StaleView
 from operations.services.engine import Engine
 from operations.services.settling import lock, void_proposals
+from operations.services.weighing import ClosingRefused, StaleView
 
 #: What holds up sending until a person has looked at it.
 _HOLDS_UP = (Attention.CONFIGURATION, Attention.DISPUTED)

@@ -22,10 +22,11 @@ from operations.models import (
 )
 from operations.providers import ReadFailed, RefundNotFound
 from operations.services.believing import Taken, take_refund
-from operations.services.closing import ClosingRefused, Decision, StaleView, close
+from operations.services.closing import close
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.settling import lock, write_evidence
+from operations.services.weighing import ClosingRefused, Decision, StaleView
 
 
 class OrphanRefused(Exception):

@@ -6,8 +6,9 @@ import pytest
 
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.models import Operation
-from operations.services.closing import Decision, approve, close
+from operations.services.closing import approve, close
 from operations.services.looking_up import look_up
+from operations.services.weighing import Decision
 
 from .agent import REFUNDS, Agent
 from .stage import ALICE, BOB, JOB, PART, Stage

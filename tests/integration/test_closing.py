@@ -11,15 +11,9 @@ from operations.domain.statuses import Attention, Status
 from operations.models import AuditEntry, Evidence, EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
 from operations.services.clearing import clear_attention
-from operations.services.closing import (
-    ClosingRefused,
-    Decision,
-    StaleView,
-    approve,
-    close,
-    reject,
-)
+from operations.services.closing import approve, close, reject
 from operations.services.looking_up import look_up
+from operations.services.weighing import ClosingRefused, Decision, StaleView
 
 from .stage import ALICE, BOB, JOB, PART, AtOnce, Stage
 

@@ -19,8 +19,9 @@ from operations.domain.statuses import Status, UnknownReason
 from operations.models import Operation
 from operations.providers.contracts import SPOKEN_TO_LIKE_STRIPE
 from operations.queries.dossier import read_dossier, situation
-from operations.services.closing import Decision, close
+from operations.services.closing import close
 from operations.services.looking_up import LookupResult
+from operations.services.weighing import Decision
 
 from .contract_stage import ContractStage, stage_under
 from .stage import ALICE, split_opener

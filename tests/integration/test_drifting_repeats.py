@@ -9,11 +9,12 @@ from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention, Status
 from operations.models import Account, Operation
 from operations.services.accounts import account_for
-from operations.services.closing import Decision, approve, close
+from operations.services.closing import approve, close
 from operations.services.looking_up import look_up
 from operations.services.pausing import pause_sending
 from operations.services.requesting import ConflictingOperation
 from operations.services.sweeping import check, claim_due_checks
+from operations.services.weighing import Decision
 
 from .stage import ALICE, BOB, JOB, PART, Stage
 

@@ -6,10 +6,11 @@ from django.db import ProgrammingError, transaction
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Status
 from operations.models import Account, Operation, RequestToken
-from operations.services.closing import Decision, close
+from operations.services.closing import close
 from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
 from operations.services.requesting import ConflictingOperation, ReusedWithOtherInput
+from operations.services.weighing import Decision
 
 from .stage import ALICE, JOB, PART, Stage
 

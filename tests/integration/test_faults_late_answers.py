@@ -8,10 +8,11 @@ from django.db import connection, transaction
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import Account, Attempt, AuditEntry, EvidenceSource, Operation, Request
-from operations.services.closing import Decision, approve, close
+from operations.services.closing import approve, close
 from operations.services.guarding import ProviderCallInTransaction
 from operations.services.looking_up import LookupResult, look_up
 from operations.services.sweeping import give_up_lost_sends
+from operations.services.weighing import Decision
 
 from .stage import ALICE, BOB, JOB, AtOnce, Stage, ask
 

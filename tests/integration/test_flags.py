@@ -23,12 +23,13 @@ from operations.models import (
 from operations.models.proposal import ProposalState
 from operations.queries.metrics import read_metrics
 from operations.services.clearing import clear_attention
-from operations.services.closing import ClosingRefused, Decision, StaleView, close
+from operations.services.closing import close
 from operations.services.draining import handle_next_event
 from operations.services.engine import default_engine
 from operations.services.looking_up import look_up
 from operations.services.policies import set_policy
 from operations.services.sweeping import check
+from operations.services.weighing import ClosingRefused, Decision, StaleView
 
 from .cases import ENVIRONMENT, Recording, webhook
 from .console.scenes import person

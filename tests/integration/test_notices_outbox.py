@@ -15,10 +15,11 @@ from operations.domain.statuses import Attention, Status
 from operations.models import Delivery, EvidenceSource, Operation
 from operations.queries.answers import answer
 from operations.services import subscribing
-from operations.services.closing import Decision, approve, close
+from operations.services.closing import approve, close
 from operations.services.learning import Learned
 from operations.services.looking_up import look_up
 from operations.services.settling import lock, raise_attention, write_evidence
+from operations.services.weighing import Decision
 
 from .stage import ALICE, BOB, JOB, Stage
 from .subscribed import Receiver, receiver, telling

@@ -17,11 +17,12 @@ import pytest
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Status
 from operations.models import AuditEntry, EventHandling, Handling, Operation, WebhookEvent
-from operations.services.closing import Decision, close
+from operations.services.closing import close
 from operations.services.draining import handle_next_event
 from operations.services.engine import default_engine
 from operations.services.looking_up import LookupResult, look_up
 from operations.services.sending import send_until_decided
+from operations.services.weighing import Decision
 
 from .agent import Agent
 from .cases import ENVIRONMENT, Recording, provider_answer, webhook

@@ -8,15 +8,9 @@ from operations.domain.statuses import Attention
 from operations.models import Account, Operation, Proposal
 from operations.models.proposal import ProposalState
 from operations.services.clearing import clear_attention
-from operations.services.closing import (
-    ClosingRefused,
-    Decision,
-    StaleView,
-    approve,
-    close,
-    reject,
-)
+from operations.services.closing import approve, close, reject
 from operations.services.pausing import PauseRefused, pause_sending, resume_sending
+from operations.services.weighing import ClosingRefused, Decision, StaleView
 from tests.simulation.jobs import Jobs
 from tests.simulation.world import World
 

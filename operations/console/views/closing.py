@@ -19,8 +19,8 @@ from operations.domain.statuses import Attention
 from operations.models import Policy, PolicyName, Proposal
 from operations.queries.dossier import Dossier
 from operations.services import clearing, closing
-from operations.services.closing import ClosingRefused, StaleView, why_second_person
 from operations.services.engine import default_engine
+from operations.services.weighing import ClosingRefused, StaleView, why_second_person
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -17,7 +17,6 @@ from operations.queries.conservation import account_sheets, payment_sheet
 from operations.queries.figures import COUNT_CAP
 from operations.queries.orphans import OrphanView, described, orphan_counts, orphan_page
 from operations.queries.search import clean_query
-from operations.services.closing import StaleView
 from operations.services.engine import default_engine
 from operations.services.orphans import (
     Link,
@@ -26,6 +25,7 @@ from operations.services.orphans import (
     link_refund,
     mark_outside,
 )
+from operations.services.weighing import StaleView
 
 _VIEW_NAMES = {
     OrphanView.PAYMENTS: "On our payments",

@@ -19,12 +19,13 @@ from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.identity import RefundInput
 from operations.models import ApiKey, Operation, Proposal
 from operations.sandbox import Sandbox, SandboxControl
-from operations.services.closing import Decision, approve, close
+from operations.services.closing import approve, close
 from operations.services.engine import Engine, default_engine
 from operations.services.looking_up import look_up
 from operations.services.requesting import Asker, request_refund
 from operations.services.sending import InProgress
 from operations.services.sweeping import check
+from operations.services.weighing import Decision
 
 DANA = Actor(kind=ActorKind.PERSON, id="dana", name="Dana Ruiz", address="10.0.0.7")
 PRIYA = Actor(kind=ActorKind.PERSON, id="priya", name="Priya Nair", address="10.0.0.8")

@@ -9,8 +9,9 @@ from django.test import Client
 from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
 from operations.domain.statuses import Status
 from operations.models import AuditEntry, Policy, PolicyName, Proposal
-from operations.services.closing import ClosingRefused, Decision, approve, close
+from operations.services.closing import approve, close
 from operations.services.policies import set_policy
+from operations.services.weighing import ClosingRefused, Decision
 
 from .scenes import DANA, PRIYA, Scenes, fresh
 
