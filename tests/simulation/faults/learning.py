@@ -117,12 +117,18 @@ def pending_taken_for_success() -> Iterator[None]:
 @planted
 def success_taken_for_final() -> Iterator[None]:
     """A refund that fails days after it had succeeded is not heard any more."""
-    is_news = believing._is_news
+    is_news, contradicts = believing._is_news, believing._new_contradiction
 
     def unless_done(operation: Operation, *about: Any) -> bool:
         return operation.status != "succeeded" and is_news(operation, *about)
 
-    with patch.object(believing, "_is_news", unless_done):
+    def or_contradicted(report: Any, *about: Any) -> Any:
+        return None if report.operation.status == "succeeded" else contradicts(report, *about)
+
+    with (
+        patch.object(believing, "_is_news", unless_done),
+        patch.object(believing, "_new_contradiction", or_contradicted),
+    ):
         yield
 
 
