@@ -49,9 +49,13 @@ class _Rows(Collector):
         )
         yield _gauge("sends_in_flight", "Leases held or run out", found.leases)
         yield _gauge("checks_overdue", "Checks that are due now", found.checks_overdue)
-        yield _gauge("webhooks_waiting", "Events not handled yet", found.events_waiting)
-        yield _gauge("webhooks_failing", "Events whose handling failed", found.events_failing)
-        yield _gauge("webhooks_stuck", "Events that wait for a person", found.events_stuck)
+        yield _gauge("webhooks_waiting", "Events that wait, up to 1,001", found.events_waiting)
+        yield _gauge(
+            "webhooks_failing", "Events that are tried again, up to 1,001", found.events_failing
+        )
+        yield _gauge(
+            "webhooks_stuck", "Events that wait for a person, up to 1,001", found.events_stuck
+        )
         handled = GaugeMetricFamily(
             "reconcile_webhooks_newest_handled",
             "What became of the newest 1,000 events",

@@ -7,16 +7,16 @@ of a model once and not again for each of them; the triggers are installed by th
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.db.models.deletion
-import operations.domain.audit
-import operations.domain.closure
-import operations.domain.statuses
-import operations.models.triggers
 import pgtrigger.compiler
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
+import operations.domain.audit
+import operations.domain.closure
+import operations.domain.statuses
+import operations.models.triggers
 
 # Django makes no partitioned tables. The partitions of the months around now are made here, those
 # of later months by the job `tidy`.
@@ -260,11 +260,6 @@ class Migration(migrations.Migration):
                 ('livemode', models.BooleanField(blank=True, null=True)),
                 ('relevant', models.BooleanField()),
                 ('refund_id', models.CharField(blank=True, default='', max_length=255)),
-                ('marked_operation_id', models.UUIDField(blank=True, null=True)),
-                ('marked_environment', models.CharField(blank=True, default='', max_length=255)),
-                ('request_key', models.CharField(blank=True, default='', max_length=500)),
-                ('charge', models.CharField(blank=True, default='', max_length=255)),
-                ('payment_intent', models.CharField(blank=True, default='', max_length=255)),
                 ('facts', models.JSONField()),
                 ('received_at', models.DateTimeField()),
                 ('handle_after', models.DateTimeField()),

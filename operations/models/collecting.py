@@ -331,12 +331,6 @@ def _insert_sql(model: type[models.Model], names: tuple[str, ...]) -> str:
     return f'INSERT INTO "{model._meta.db_table}" ({given}) SELECT {places}'
 
 
-def _column(model: type[models.Model], name: str) -> str:
-    field = model._meta.get_field(name)
-    assert isinstance(field, models.Field)  # noqa: S101 - no relation of another table
-    return field.column
-
-
 @cache
 def _update_sql(model: type[models.Model], names: tuple[str, ...], counted: bool) -> str:
     sets = ", ".join(f'"{column_of(model, name)}" = %s' for name in names)

@@ -31,10 +31,8 @@ class InboxItem(models.Model):
     """An event that waits, with what matching needs to know of it; gone when it is handled.
 
     `facts` is the whole event in our words (`operations.domain.events`). What stands beside it
-    is drawn from it for statements that join: `relevant` tells whether there is anything to do
-    about it; `refund_id`, `marked_operation_id` and
-    `marked_environment` are those of the one refund it carries, empty when it carries none or
-    several; `request_key` is the idempotency key of the call that caused it.
+    is drawn from it for the claim: `relevant` tells whether there is anything to do about it;
+    `refund_id` is that of the one refund it carries, empty when it carries none or several.
 
     It is due at `handle_after`. Whoever handles it claims it until `claimed_until`, up to which
     `handle_after` is put off, so that a claim that dies is taken over. `attempts` counts claims,
@@ -55,11 +53,6 @@ class InboxItem(models.Model):
     livemode = models.BooleanField(null=True, blank=True)
     relevant = models.BooleanField()
     refund_id = models.CharField(max_length=255, blank=True, default="")
-    marked_operation_id = models.UUIDField(null=True, blank=True)
-    marked_environment = models.CharField(max_length=255, blank=True, default="")
-    request_key = models.CharField(max_length=500, blank=True, default="")
-    charge = models.CharField(max_length=255, blank=True, default="")
-    payment_intent = models.CharField(max_length=255, blank=True, default="")
     facts = models.JSONField()
     received_at = models.DateTimeField()
 

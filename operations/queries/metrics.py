@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import CharField, Count, F, Func, Max, Min, Q
+from django.db.models import CharField, Count, F, Func, Min, Q
 
 from operations.domain.statuses import UNRESOLVED, Attention, Status
-from operations.models import InboxItem, Operation, WebhookEvent
-from operations.queries.inbox import newest_handlings
+from operations.models import Operation
+from operations.queries.inbox import inbox_figures, newest_handlings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,10 @@ class NoticeMetrics:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """What stands in the rows now. Ages in seconds, 0 when there is nothing to be old."""
+    """What stands in the rows now. Ages in seconds, 0 when there is nothing to be old.
+
+    What waits in the inbox is counted as its page does: up to 1,001, and what is stuck apart.
+    """
 
     unresolved: dict[str, int]
     flagged: int
@@ -55,18 +58,7 @@ def read_metrics(*, now: datetime) -> Metrics:
     )
     leases = Operation.objects.filter(lease_expires_at__isnull=False).count()
     overdue = Operation.objects.filter(status__in=UNRESOLVED, next_check_at__lt=now).count()
-    waiting = InboxItem.objects.aggregate(
-        count=Count("pk"),
-        failing=Count("pk", filter=Q(failures__gt=0)),
-        stuck=Count("pk", filter=Q(stuck_at__isnull=False)),
-        oldest=Min("received_at"),
-    )
-    newest = (
-        WebhookEvent.objects.filter(deliveries__gt=0)
-        .order_by("-pk")
-        .values("last_received_at")[:100]
-    )
-    last = newest.aggregate(last=Max("last_received_at"))["last"]
+    inbox = inbox_figures()
     return Metrics(
         unresolved={str(status): by_status.get(status, 0) for status in sorted(UNRESOLVED)},
         flagged=needy["flagged"],
@@ -74,12 +66,12 @@ def read_metrics(*, now: datetime) -> Metrics:
         oldest_waiting_person_s=_age_s(needy["oldest"], now),
         leases=leases,
         checks_overdue=overdue,
-        events_waiting=waiting["count"],
-        events_failing=waiting["failing"],
-        events_stuck=waiting["stuck"],
+        events_waiting=inbox.waiting,
+        events_failing=inbox.failing,
+        events_stuck=inbox.stuck,
         newest_handlings={str(handling): count for handling, count in newest_handlings()},
-        oldest_event_s=_age_s(waiting["oldest"], now),
-        last_webhook_s=_age_s(last, now) if last else None,
+        oldest_event_s=_age_s(inbox.oldest_at, now),
+        last_webhook_s=_age_s(inbox.last_webhook_at, now) if inbox.last_webhook_at else None,
         notices=_read_notices(now),
     )
 

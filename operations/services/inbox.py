@@ -35,6 +35,9 @@ class Claim:
 def claim_items(*, engine: Engine, most: int) -> list[Claim]:
     """Claim what is due, the longest due first. One whose claims keep dying becomes stuck.
 
+    What failed before is claimed one at a time, so that an event that kills its worker takes no
+    other with it, time after time.
+
     Empty only when nothing is due that nobody else is just claiming.
     """
     now = engine.clock()
@@ -46,15 +49,24 @@ def claim_items(*, engine: Engine, most: int) -> list[Claim]:
             return claims
 
 
-# A claim that ended without a result counts as a failure.
+# A claim that ended without a result counts as a failure. The item that is due for the longest
+# time decides whether this claim takes it alone or many that never failed.
 _CLAIM = """
-WITH due AS (
+WITH first AS (
+    SELECT failures > 0 OR claimed_until IS NOT NULL AS has_failed
+    FROM operations_inboxitem
+    WHERE stuck_at IS NULL AND handle_after <= $1
+    ORDER BY handle_after, event_id
+    LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+), due AS (
     SELECT event_id, failures + (claimed_until IS NOT NULL)::int AS failed,
            failures + (claimed_until IS NOT NULL)::int >= $4 AS is_stuck
     FROM operations_inboxitem
     WHERE stuck_at IS NULL AND handle_after <= $1
+      AND (failures > 0 OR claimed_until IS NOT NULL) = (SELECT has_failed FROM first)
     ORDER BY handle_after, event_id
-    LIMIT $2
+    LIMIT CASE WHEN (SELECT has_failed FROM first) THEN 1 ELSE $2 END
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE operations_inboxitem AS item

@@ -14,7 +14,6 @@ from typing import Any
 from django.db import transaction
 
 from operations.domain.events import EventFacts, facts_to_json
-from operations.domain.matching import our_mark
 from operations.models import statements
 from operations.models.webhook_event import filed_at
 from operations.providers.storable import storable
@@ -136,7 +135,6 @@ def _row(delivery: Delivery) -> tuple[Any, ...]:
     facts = delivery.facts
     created = _moment(facts.created)
     refund = facts.refunds[0] if len(facts.refunds) == 1 else None
-    mark = our_mark(refund.metadata) if refund else None
     return (
         delivery.endpoint_account,
         delivery.account,
@@ -150,11 +148,6 @@ def _row(delivery: Delivery) -> tuple[Any, ...]:
         delivery.received_at,
         facts.relevant,
         refund.id if refund else "",
-        mark.operation_id if mark else None,
-        mark.environment[:255] if mark else "",
-        facts.request_key,
-        facts.charge,
-        facts.payment_intent,
         json.dumps(facts_to_json(facts)),
     )
 
@@ -165,12 +158,11 @@ WITH given AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bool[], $6::timestamptz[],
         $7::timestamptz[], $8::bytea[], $9::text[], $10::timestamptz[], $11::bool[],
-        $12::text[], $13::uuid[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[]
+        $12::text[], $13::text[]
     ) AS given (
         endpoint_account, event_account, event_id, event_type, livemode, provider_created_at,
         filed_at, raw, payload, received_at, relevant,
-        refund_id, marked_operation_id, marked_environment, request_key, charge, payment_intent,
-        facts
+        refund_id, facts
     )
 ), stored AS (
     INSERT INTO operations_webhookevent AS kept
@@ -185,12 +177,10 @@ WITH given AS (
 ), waiting AS (
     INSERT INTO operations_inboxitem
         (event_id, filed_at, provider_event_id, event_account, livemode, relevant,
-         refund_id, marked_operation_id, marked_environment, request_key, charge, payment_intent,
-         facts, received_at, handle_after, attempts, failures, handling, error)
+         refund_id, facts, received_at, handle_after, attempts, failures, handling, error)
     SELECT stored.id, stored.filed_at, stored.event_id, stored.event_account, given.livemode,
-         given.relevant, given.refund_id, given.marked_operation_id,
-         given.marked_environment, given.request_key, given.charge, given.payment_intent,
-         given.facts::jsonb, given.received_at, given.received_at, 0, 0, '', ''
+         given.relevant, given.refund_id, given.facts::jsonb, given.received_at,
+         given.received_at, 0, 0, '', ''
     FROM stored JOIN given USING (event_id, event_account)
     WHERE stored.is_new
 )
@@ -207,12 +197,13 @@ STORE = _STORE.format(
 )
 #: Stores what was fetched and never delivered, by the run that is the last value; answers the same
 #: for those that are new.
-STORE_FETCHED = _STORE.format(deliveries="0", backfill="$19::bigint", again="DO NOTHING")
+STORE_FETCHED = _STORE.format(deliveries="0", backfill="$14::bigint", again="DO NOTHING")
 
 
 #: What may make JSON that Python reads one that PostgreSQL refuses: characters written out (NUL
 #: and half pairs among them), other encodings, and numbers that are not finite or very large.
-_SUSPECT = re.compile(rb"\\u|\x00|\xef\xbb\xbf|NaN|Infinity|[0-9.][eE][+-]?[0-9]{3}")
+_SUSPECTS = (b"\\u", b"\x00", b"\xef\xbb\xbf", b"NaN", b"Infinity")
+_LARGE = re.compile(rb"[eE](?<=[0-9.][eE])[+-]?[0-9]{3}")
 
 
 def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -221,7 +212,7 @@ def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
     The raw bytes stay the durable copy.
     """
     try:
-        if _SUSPECT.search(raw) is None:
+        if not any(found in raw for found in _SUSPECTS) and _LARGE.search(raw) is None:
             return body, raw.decode()
         kept = dict(storable(body))
         return kept, json.dumps(kept)

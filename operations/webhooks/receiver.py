@@ -9,7 +9,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
 import structlog
 from django.db import connection
@@ -93,7 +92,7 @@ class Receiver:
         except _CutOff:
             return answers.CUT_OFF
         found = _ADDRESS.fullmatch(scope["path"])
-        account = unquote(found["account"] or "") if found else ""
+        account = (found["account"] or "") if found else ""
         try:
             delivery = self._read(raw, headers, account)
             if account and not delivery.account:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,9 @@ log = structlog.get_logger(__name__)
 MOST_AT_ONCE = 200
 #: More than this waiting is refused at once: the store is slower than what comes in.
 MOST_WAITING = 2_000
+#: The most bytes that one statement stores, more only for one delivery; and the most that wait.
+MOST_BYTES_AT_ONCE = 8 * 2**20
+MOST_BYTES_WAITING = 64 * 2**20
 #: How long one statement may take, in seconds. A server that does not answer is down.
 LONGEST_STORE_S = 10.0
 #: After a failure to connect no other try is made for this long, in seconds.
@@ -36,6 +40,7 @@ class Writer:
         self._connect = connect
         self._connection: Connection | None = None
         self._waiting: deque[tuple[Delivery, asyncio.Future[bool]]] = deque()
+        self._bytes = 0
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._down_until = 0.0
@@ -43,43 +48,62 @@ class Writer:
 
     async def store(self, delivery: Delivery) -> bool:
         """Return after the commit: whether the event is new. Raises NotStored."""
-        if self._closing or len(self._waiting) >= MOST_WAITING:
+        size = _size(delivery)
+        is_full = len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES_WAITING
+        if self._closing or is_full:
             raise NotStored
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((delivery, done))
+        self._bytes += size
         self._arrived.set()
-        return await done
+        try:
+            return await done
+        finally:
+            self._bytes -= size
 
     async def close(self) -> None:
         """Store what waits, and end."""
         self._closing = True
         self._arrived.set()
         if self._task is not None:
-            await self._task
+            await asyncio.wait([self._task])
         await self._drop_connection()
 
     async def _work(self) -> None:
+        """Until it is closed. Should it end otherwise, all that wait are told; the next one who
+        stores starts it anew.
+        """
+        batch: list[tuple[Delivery, asyncio.Future[bool]]] = []
+        try:
+            await self._store_all(batch)
+        finally:
+            _tell([*batch, *self._waiting], NotStored())
+            self._waiting.clear()
+
+    async def _store_all(self, batch: list[tuple[Delivery, asyncio.Future[bool]]]) -> None:
+        """`batch` always holds what was taken last."""
         while self._waiting or not self._closing:
             if not self._waiting:
                 self._arrived.clear()
                 await self._arrived.wait()
                 continue
-            batch = self._take()
+            batch[:] = self._take()
             try:
                 await self._store(batch)
             except Exception as error:
-                log.warning("webhooks_not_stored", count=len(batch), error=str(error))
-                await self._drop_connection()
                 _tell(batch, NotStored())
+                log.warning("webhooks_not_stored", count=len(batch), error=_said(error))
+                await self._drop_connection()
 
     def _take(self) -> list[tuple[Delivery, asyncio.Future[bool]]]:
         """All that waits, up to the limit, and no event twice: one statement counts one of each."""
         batch: dict[tuple[str, str], tuple[Delivery, asyncio.Future[bool]]] = {}
-        again = []
-        while self._waiting and len(batch) < MOST_AT_ONCE:
+        again, left = [], MOST_BYTES_AT_ONCE
+        while self._waiting and len(batch) < MOST_AT_ONCE and left > 0:
             item = self._waiting.popleft()
+            left -= _size(item[0])
             if item[0].key in batch:
                 again.append(item)
             else:
@@ -103,7 +127,7 @@ class Writer:
             try:
                 new = await self._run([delivery])
             except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
-                log.warning("webhook_kept_raw", event_id=delivery.facts.id, error=str(error))
+                log.warning("webhook_kept_raw", event_id=delivery.facts.id, error=_said(error))
                 new = await self._run([replace(delivery, payload="{}")])
             if not done.done():
                 done.set_result(new[delivery.key])
@@ -132,7 +156,20 @@ class Writer:
     async def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            await connection.close()
+            with suppress(Exception):
+                await connection.close()
+
+
+def _size(delivery: Delivery) -> int:
+    """About how many bytes it holds: the body, and the text that is stored beside it."""
+    return len(delivery.raw) + len(delivery.payload)
+
+
+def _said(error: Exception) -> str:
+    """What went wrong without what was to be stored, which a database's error repeats."""
+    if isinstance(error, psycopg.Error) and error.sqlstate:
+        return f"{error.sqlstate}: {error.diag.message_primary}"
+    return type(error).__name__
 
 
 def _tell(batch: list[tuple[Delivery, asyncio.Future[bool]]], error: Exception) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 from uuid import UUID, uuid4
@@ -24,13 +25,16 @@ from operations.models import (
     Operation,
     Payment,
     ProviderRefund,
+    collecting,
 )
 from operations.models.audit import first_break
 from operations.models.statements import run
 from operations.providers.stripe_events import event_facts
 from operations.services.draining import drain
 from operations.services.engine import Engine, default_engine
+from operations.services.inbox import claim_items, finish, hold
 from operations.services.ingesting import STORE, Delivery, columns_of, receive_event
+from operations.services.matching import match_all
 
 from .deliveries import event, signature
 from .stage import ENVIRONMENT, SECRET
@@ -359,6 +363,31 @@ def test_one_event_that_cannot_be_handled_delays_no_other_of_its_batch(engine: E
     assert drained.handled == 1
     assert Operation.objects.filter(status=Status.SUCCEEDED).count() == 20
     assert EventHandling.objects.count() == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_event_that_kills_its_worker_gets_stuck_alone(engine: Engine) -> None:
+    """A worker dies at `evt_3`, whatever else it has claimed: nothing of that claim ends."""
+    operations = [unknown(number) for number in range(8)]
+    receive(engine, [told(number, "succeeded", name=f"evt_{number}") for number in range(8)])
+    killer = InboxItem.objects.get(provider_event_id="evt_3").pk
+
+    for minute in range(0, 60, 2):
+        at_work = replace(engine, clock=partial(_same, NOW + timedelta(minutes=minute)))
+        while claims := claim_items(engine=at_work, most=500):
+            if killer in [claim.event_pk for claim in claims]:
+                continue  # Died. The others of its kind go on.
+            with collecting.collecting(in_groups=True):
+                for item, result in match_all(engine=at_work, items=hold(claims)):
+                    finish(item, result.handling, now=at_work.clock(), operation=result.operation)
+
+    left = InboxItem.objects.get()
+    assert (left.pk, left.stuck_at is not None) == (killer, True)
+    assert EventHandling.objects.count() == len(operations) - 1
+
+
+def _same(now: datetime) -> datetime:
+    return now
 
 
 @contextmanager

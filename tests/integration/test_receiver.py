@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,13 +14,14 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 import requests
+import structlog
 import uvicorn
 
 from operations.models import InboxItem, WebhookEvent
 from operations.services.engine import default_engine
 from operations.services.ingesting import Delivery, read_delivery
 from operations.webhooks.writer import Connection, NotStored, Writer
-from reconcile.asgi import Site
+from reconcile.asgi import Site, _connect
 
 from .deliveries import WEBHOOKS, event, signature
 from .stage import SECRET, AtOnce
@@ -89,6 +91,8 @@ def test_addresses_of_accounts_and_other_methods_are_answered_as_by_django(site:
     raw = json.dumps(event()).encode()
     assert post(site, raw, f"{WEBHOOKS}acct_nowhere/").status_code == 404
     assert post(site, raw, f"{WEBHOOKS}%00/").status_code == 404
+    # Decoded once, by the server: this one is called "de%66ault".
+    assert post(site, raw, f"{WEBHOOKS}de%2566ault/").status_code == 404
     assert requests.get(f"{site}{WEBHOOKS}", timeout=30).status_code == 405
     assert requests.get(f"{site}/healthz", timeout=30).text == "ok\n"
     assert not WebhookEvent.objects.exists()
@@ -131,3 +135,59 @@ def test_while_the_store_is_down_nothing_is_acknowledged() -> None:
     started = time.monotonic()
     assert [type(error) for error in asyncio.run(store())] == [NotStored] * 5
     assert time.monotonic() - started < 5
+
+
+def test_writer_that_died_tells_who_waits_and_comes_back() -> None:
+    tried = []
+
+    async def ends_once() -> Connection:
+        tried.append(1)
+        if len(tried) == 1:
+            raise asyncio.CancelledError
+        return await _connect()
+
+    async def store() -> tuple[list[Any], bool]:
+        writer = Writer(ends_once)
+        asked = [writer.store(delivery(f"evt_{number % 2}")) for number in range(5)]
+        told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10)
+        await asyncio.sleep(0.6)  # It leaves a database that is down alone for half a second.
+        again = await writer.store(delivery("evt_0"))
+        await writer.close()
+        return told, again
+
+    told, again = asyncio.run(store())
+    assert [type(error) for error in told] == [NotStored] * 5
+    assert again
+    assert WebhookEvent.objects.count() == 1
+
+
+def test_more_bytes_than_fit_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operations.webhooks.writer.MOST_BYTES_WAITING", 5_000)
+
+    async def store() -> list[Any]:
+        writer = Writer(_connect)
+        asked = [
+            writer.store(replace(delivery(f"evt_{number}"), raw=b" " * 2_000))
+            for number in range(5)
+        ]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        again = await writer.store(delivery("evt_9"))
+        await writer.close()
+        return [*told, again]
+
+    told = asyncio.run(store())
+    assert told[0] is told[-1] is True
+    assert NotStored in [type(error) for error in told]
+
+
+def test_what_could_not_be_stored_is_in_no_log() -> None:
+    async def store() -> Any:
+        writer = Writer(_connect)
+        told = await writer.store(replace(delivery("evt_0"), payload='{"secret order": }'))
+        await writer.close()
+        return told
+
+    with structlog.testing.capture_logs() as logs:
+        assert asyncio.run(store()) is True
+    assert "22P02" in str(logs)
+    assert "secret" not in str(logs)
