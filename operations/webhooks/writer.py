@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import structlog
+from psycopg.types.array import ListBinaryDumper
 
 from operations.services.ingesting import STORE, Delivery, columns_of
 
@@ -147,11 +148,14 @@ class Writer:
         if clock() < self._down_until:
             raise NotStored("The database was just down.")
         try:
-            self._connection = await self._connect()
+            connection = await self._connect()
         except BaseException:
             self._down_until = clock() + _PAUSE_S
             raise
-        return self._connection
+        # As text, each value of a list is searched for quotes: most of what an event would cost.
+        connection.adapters.register_dumper(list, ListBinaryDumper)
+        self._connection = connection
+        return connection
 
     async def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
