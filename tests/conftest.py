@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import django
+import hypothesis
 import pytest
 
 _OURS = "RECONCILE_TESTS_DATA_DIR"
@@ -48,6 +49,12 @@ def _use_a_world_of_our_own() -> None:
 _use_a_world_of_our_own()
 # Before pytest-django would: the conftest files below this one import models.
 django.setup()
+
+# Two processes share two cores with a database and a browser: slow is not wrong.
+hypothesis.settings.register_profile(
+    "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

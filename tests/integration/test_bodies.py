@@ -15,6 +15,8 @@ from operations.console.uploads import may_upload
 from reconcile.bodies import Uploads
 from reconcile.bridge import WsgiBridge
 
+from .looping import run_apart
+
 MB = 2**20
 SIGNED_IN = {"cookie": "sessionid=good"}
 FORM = {"content-type": "multipart/form-data; boundary=x"}
@@ -81,7 +83,7 @@ def bridge_to(application: Any = counting, *, at_once: int = 2, threads: int = 4
 
 
 def sent(client: Visitor, bridge: WsgiBridge | None = None) -> Visitor:
-    return asyncio.run(client.send_to(bridge or bridge_to()))
+    return run_apart(client.send_to(bridge or bridge_to()))
 
 
 def test_a_report_of_somebody_signed_in_may_be_large() -> None:
@@ -141,7 +143,7 @@ def test_who_comes_while_enough_are_taken_in_is_told_when_to_come_again() -> Non
         await first
         return await first, second, await Visitor(headers=headers, parts=parts).send_to(bridge)
 
-    first, second, third = asyncio.run(three())
+    first, second, third = run_apart(three())
     assert [client.status for client in (first, second, third)] == [200, 503, 200]
     assert second.answer_headers["retry-after"] == "30"
 
@@ -171,7 +173,7 @@ def test_who_reads_a_large_answer_slowly_holds_no_thread() -> None:
         held.set()
         return await reading, other
 
-    slow, other = asyncio.run(both())
+    slow, other = run_apart(both())
     assert other.status == 200
     assert slow.body == b"x" * 2**22
 

@@ -24,6 +24,7 @@ from operations.webhooks.writer import Connection, NotStored, Writer
 from reconcile.asgi import Site, _connect
 
 from .deliveries import WEBHOOKS, event, signature
+from .looping import run_apart
 from .stage import SECRET, AtOnce
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("served")]
@@ -133,7 +134,7 @@ def test_while_the_store_is_down_nothing_is_acknowledged() -> None:
         return told
 
     started = time.monotonic()
-    assert [type(error) for error in asyncio.run(store())] == [NotStored] * 5
+    assert [type(error) for error in run_apart(store())] == [NotStored] * 5
     assert time.monotonic() - started < 5
 
 
@@ -155,7 +156,7 @@ def test_writer_that_died_tells_who_waits_and_comes_back() -> None:
         await writer.close()
         return told, again
 
-    told, again = asyncio.run(store())
+    told, again = run_apart(store())
     assert [type(error) for error in told] == [NotStored] * 5
     assert again
     assert WebhookEvent.objects.count() == 1
@@ -175,7 +176,7 @@ def test_more_bytes_than_fit_are_refused_at_once(monkeypatch: pytest.MonkeyPatch
         await writer.close()
         return [*told, again]
 
-    told = asyncio.run(store())
+    told = run_apart(store())
     assert told[0] is told[-1] is True
     assert NotStored in [type(error) for error in told]
 
@@ -188,6 +189,6 @@ def test_what_could_not_be_stored_is_in_no_log() -> None:
         return told
 
     with structlog.testing.capture_logs() as logs:
-        assert asyncio.run(store()) is True
+        assert run_apart(store()) is True
     assert "22P02" in str(logs)
     assert "secret" not in str(logs)
