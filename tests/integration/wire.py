@@ -100,6 +100,8 @@ class WireServer:
             if first:
                 sock.sendall(first)
                 time.sleep(0.05)  # A reset overtakes bytes that were not read yet.
+            if reset and not after_reading:
+                time.sleep(0.05)  # Else it can reach a client that is still connecting.
             if reset:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
