@@ -92,6 +92,10 @@ check: $(DEV) ## Run the linters, the type checker and Django's own checks
 	$(CHECK_ENV) DJANGO_SETTINGS_MODULE=reconcile.settings_check $(MANAGE) lintmigrations
 	$(DEPLOY_ENV) $(MANAGE) check --deploy --fail-level WARNING
 
+.PHONY: messages
+messages: $(DEV) ## Collect the texts anew for the translators, and compile their catalogues
+	DJANGO_SETTINGS_MODULE=reconcile.settings $(BIN)/python -m reconcile.catalogue
+
 .PHONY: lock
 lock: $(DEV) ## Pin the dependencies in pyproject.toml anew (ARGS="--upgrade")
 	$(COMPILE) --output-file requirements/base.txt

@@ -105,6 +105,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- Languages and time ----------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 USE_I18N = True
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = "UTC"

@@ -34,6 +34,11 @@ def say(text: str, **values: Value) -> Sentence:
     return Sentence(text, values)
 
 
+def gettext_noop(text: str) -> str:
+    """Marks a text for the catalogue; whoever shows it translates it."""
+    return text
+
+
 def _plain(value: Value) -> str:
     match value:
         case Outside(text):
