@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from operations.console.views import (
     backfill,
+    claims,
     closing,
     inbox,
     notices,
@@ -46,6 +47,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
         {"tab": "audit"},
         name="operation-audit",
     ),
+    path("operations/<uuid:operation_id>/claim/", claims.claim, name="claim"),
+    path("operations/<uuid:operation_id>/release/", claims.release, name="release"),
+    path("operations/<uuid:operation_id>/take-over/", claims.take_over, name="take-over"),
+    path("operations/<uuid:operation_id>/heartbeat/", claims.heartbeat, name="heartbeat"),
     path("operations/<uuid:operation_id>/look-up/", operation.look_up, name="look-up"),
     path(
         "operations/<uuid:operation_id>/clear-attention/",

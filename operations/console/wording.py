@@ -159,6 +159,9 @@ ACTION: dict[str, Promise] = {
     "attention_raised": gettext_lazy("raised a flag"),
     "attention_cleared": gettext_lazy("cleared a flag"),
     "refund_linked": gettext_lazy("linked a refund"),
+    "claimed": gettext_lazy("claimed it"),
+    "claim_released": gettext_lazy("gave it back"),
+    "claim_taken_over": gettext_lazy("took it over"),
     "proposed": gettext_lazy("proposed a closing"),
     "proposal_rejected": gettext_lazy("disagreed with the proposal"),
 }

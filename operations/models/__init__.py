@@ -5,6 +5,7 @@ from operations.models.account import Account, ApiKey
 from operations.models.attempt import Attempt
 from operations.models.audit import AuditEntry
 from operations.models.backfill_run import BackfillRun, BackfillState
+from operations.models.claim import Claim
 from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
 from operations.models.flag import Flag
@@ -14,12 +15,14 @@ from operations.models.operation import Operation, StaleOperation
 from operations.models.outside import Discrepancy, MadeOutside
 from operations.models.payment import Payment
 from operations.models.policy import Policy, PolicyName
+from operations.models.presence import Presence
 from operations.models.proposal import Proposal
 from operations.models.provider_refund import ProviderRefund
 from operations.models.rate_bucket import RateBucket
 from operations.models.refund_report import RefundReport
 from operations.models.report_file import ReportFile, ReportPiece, ReportRow
 from operations.models.request import Request, RequestToken
+from operations.models.saved_view import SavedView
 from operations.models.webhook_event import WebhookEvent
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "AuditEntry",
     "BackfillRun",
     "BackfillState",
+    "Claim",
     "Delivery",
     "DeliveryState",
     "DeliveryTry",
@@ -45,6 +49,7 @@ __all__ = [
     "Payment",
     "Policy",
     "PolicyName",
+    "Presence",
     "Proposal",
     "ProviderRefund",
     "RateBucket",
@@ -54,6 +59,7 @@ __all__ = [
     "ReportRow",
     "Request",
     "RequestToken",
+    "SavedView",
     "StaleOperation",
     "Subscription",
     "WebhookEvent",

@@ -30,7 +30,22 @@ _UNRESOLVED = sorted(UNRESOLVED)
 _SETTLED = sorted(SETTLED)
 #: When to look and to send next. A change of these alone says nothing about the refund.
 _PLAN = ("lookups_made", "next_check_at", "next_send_at")
-_NEEDS_A_PERSON = Q(status=Status.UNKNOWN) | ~Q(attention=[])
+_IS_UNKNOWN = Q(status=Status.UNKNOWN)
+
+
+def _by_urgency(name: str, condition: Q, *within: str) -> models.Index:
+    """An index of a part of the queue: key deadline with none last, amount falling.
+
+    The amount is negated, not sorted downwards: then a page begins after one comparison of rows.
+    """
+    return models.Index(
+        *(F(field) for field in within),
+        F("key_window_closes_at").asc(nulls_last=True),
+        (-F("amount")).asc(),
+        F("id").asc(),
+        condition=condition,
+        name=name,
+    )
 
 
 class StaleOperation(Exception):
@@ -122,13 +137,40 @@ class Operation(models.Model):
             ),
         ]
         indexes = [
-            # Serves: the queue of what needs a person, by key deadline and then amount.
+            # Serves: the queue of what is unknown, by key deadline and then amount.
+            _by_urgency("operation_unknown_queue", _IS_UNKNOWN),
+            # Serve: the same, narrowed to a reason, an account or an agent.
+            _by_urgency("operation_unknown_by_reason", _IS_UNKNOWN, "unknown_reason"),
+            _by_urgency("operation_unknown_by_account", _IS_UNKNOWN, "account"),
+            _by_urgency("operation_unknown_by_agent", _IS_UNKNOWN, "opened_by"),
+            # Serves: the queue of what carries a flag.
+            _by_urgency("operation_flagged_queue", ~Q(attention=[])),
+            # Serves: all operations with a flag, by age.
             models.Index(
-                F("key_window_closes_at").asc(nulls_last=True),
-                F("amount").desc(),
+                fields=["-created_at", "-id"],
+                condition=~Q(attention=[]),
+                name="operation_flagged_by_age",
+            ),
+            # Serves: what needs a person, by how long it has.
+            models.Index(
+                fields=["needs_person_since", "id"],
+                condition=Q(needs_person_since__isnull=False),
+                name="operation_waiting_by_age",
+            ),
+            # Serves: the same by amount, which means something within a currency only.
+            models.Index(
+                F("currency").asc(),
+                (-F("amount")).asc(),
                 F("id").asc(),
-                condition=_NEEDS_A_PERSON,
-                name="operation_queue",
+                condition=Q(needs_person_since__isnull=False),
+                name="operation_waiting_by_amount",
+            ),
+            # Serves: lists by age with a status that is not the usual one. An operation that goes
+            # well never enters it.
+            models.Index(
+                fields=["status", "-created_at", "-id"],
+                condition=Q(status__in=[Status.FAILED, Status.PROCESSING, Status.UNKNOWN]),
+                name="operation_by_status",
             ),
             # Serves: how long the oldest unknown operation has waited.
             models.Index(

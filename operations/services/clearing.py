@@ -7,6 +7,7 @@ from django.db import transaction
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.statuses import Attention, Status
 from operations.models import AuditEntry, Flag, Operation
+from operations.services.claiming import refuse_others
 from operations.services.engine import Engine
 from operations.services.settling import lock, void_proposals
 from operations.services.weighing import ClosingRefused, StaleView
@@ -40,6 +41,7 @@ def clear_attention(
     now = engine.clock()
     if actor.kind is not ActorKind.PERSON:
         raise ClearingRefused("Only a person clears a flag.")
+    refuse_others(operation, actor=actor, now=now)
     if attention not in operation.attention:
         raise ClearingRefused("This flag is not set any more.")
     if not reason.strip():

@@ -26,6 +26,7 @@ from operations.models import (
     Proposal,
 )
 from operations.models.proposal import ProposalState
+from operations.services.claiming import let_go, refuse_others
 from operations.services.engine import Engine
 from operations.services.learning import Learned
 from operations.services.seeing import see_refund
@@ -56,10 +57,12 @@ def close(
     with transaction.atomic():
         operation = _lock_as_seen(operation_id, decision.revision)
         now = engine.clock()
+        refuse_others(operation, actor=actor, now=now)
         alone = decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP
         reasons = why_second_person(engine, operation, decision.outcome, now, absence_alone=alone)
         _refuse_if_waiting(operation)
         refuse_mere_absence(engine, operation, decision)
+        let_go(operation_id)
         if reasons:
             return _propose(operation, decision, reasons, actor, now)
         _settle(operation, decision, refund, actor, now)

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.presenting import operation_context
+from operations.console.working import work_context
 from operations.queries.dossier import Dossier, read_dossier
 from operations.services import looking_up
 from operations.services.engine import default_engine
@@ -53,7 +54,7 @@ def context_of(
     """What the operation's page shows to this person."""
     return operation_context(
         dossier, engine=default_engine(), actor_id=str(request.user.pk), tab=tab
-    )
+    ) | work_context(request, dossier.operation.pk)
 
 
 def _said(result: LookupResult) -> str:

@@ -1,0 +1,184 @@
+"""Claiming: a person works on an operation for a while, and others see it and leave it to them.
+
+A claim blocks no reading, and changes neither the operation nor its revision. It asks others to
+take it over, with a reason, before they decide.
+"""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils.translation import gettext as _
+
+from operations.domain.audit import Actor
+from operations.domain.claims import CLAIM_LEASE, PRESENT_FOR
+from operations.models import AuditEntry, Claim, Operation
+from operations.services.engine import Engine
+from operations.services.settling import lock
+from operations.services.weighing import ClosingRefused
+
+
+class ClaimHeld(ClosingRefused):
+    """Somebody else works on this operation; nothing was changed."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        super().__init__(
+            _("{name} is working on this operation. Take it over first, with a reason.").format(
+                name=claim.holder_name
+            )
+        )
+
+
+class TakeoverRefused(ClosingRefused):
+    """The claim stays where it is; nothing was changed. `field` names what to mend."""
+
+
+@transaction.atomic
+def claim(*, engine: Engine, operation_id: UUID, actor: Actor) -> Claim:
+    """Let this person work on it for 15 minutes from now. Raises ClaimHeld, OperationNotFound."""
+    lock(operation_id)
+    now = engine.clock()
+    row = _live(operation_id, now)
+    if row is None:
+        return _give(operation_id, actor, now, action="claimed")
+    if row.holder != actor.id:
+        raise ClaimHeld(row)
+    _renew(operation_id, actor.id, now)
+    row.refresh_from_db()
+    return row
+
+
+@transaction.atomic
+def take_over(*, engine: Engine, operation_id: UUID, reason: str, actor: Actor) -> Claim:
+    """Take it from whoever works on it. Raises TakeoverRefused, OperationNotFound.
+
+    What nobody holds any more is claimed as usual, and no reason is wanted.
+    """
+    lock(operation_id)
+    now = engine.clock()
+    row = _live(operation_id, now)
+    if row is None or row.holder == actor.id:
+        return claim(engine=engine, operation_id=operation_id, actor=actor)
+    if not reason.strip():
+        raise TakeoverRefused(_("Say why you take it over."), "reason")
+    return _give(
+        operation_id,
+        actor,
+        now,
+        action="claim_taken_over",
+        before={"claimed_by": row.holder_name, "claimed_by_id": row.holder},
+        reason=reason.strip()[:500],
+    )
+
+
+@transaction.atomic
+def release(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool:
+    """Give it back. False when this person does not hold it (any more): nothing was changed."""
+    lock(operation_id)
+    now = engine.clock()
+    row = _live(operation_id, now)
+    if row is None or row.holder != actor.id:
+        return False
+    let_go(operation_id)
+    AuditEntry.append(
+        operation_id=operation_id,
+        actor=actor,
+        action="claim_released",
+        now=now,
+        before={"claimed_by": actor.name, "claimed_by_id": actor.id},
+        after={"claimed_by": ""},
+    )
+    return True
+
+
+def stay(*, engine: Engine, operation_id: UUID, actor: Actor) -> None:
+    """This person has the operation's page open: colleagues see it, and their claim goes on.
+
+    Not audited: it says nothing but that a page is open. A claim that ran out stays so.
+    """
+    now = engine.clock()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _SEEN,
+            {
+                "operation": operation_id,
+                "person": actor.id,
+                "name": actor.name,
+                "now": now,
+                "gone": now - 5 * PRESENT_FOR,
+            },
+        )
+    _renew(operation_id, actor.id, now)
+
+
+def let_go(operation_id: UUID) -> None:
+    """End a claim with what it was for: the decision says in the audit trail who made it."""
+    Claim.objects.filter(pk=operation_id).delete()
+
+
+def refuse_others(operation: Operation, *, actor: Actor, now: datetime) -> None:
+    """Refuse a decision on what somebody else works on. Raises ClaimHeld.
+
+    The caller holds the operation's lock.
+    """
+    row = _live(operation.pk, now)
+    if row is not None and row.holder != actor.id:
+        raise ClaimHeld(row)
+
+
+# One statement each, without the operation's lock: whoever takes a claim over waits for the row.
+_SEEN = """
+WITH gone AS (
+    DELETE FROM operations_presence WHERE person = %(person)s AND seen_at < %(gone)s
+        AND operation_id <> %(operation)s
+)
+INSERT INTO operations_presence (operation_id, person, person_name, seen_at)
+SELECT id, %(person)s, %(name)s, %(now)s FROM operations_operation WHERE id = %(operation)s
+ON CONFLICT (operation_id, person) DO UPDATE
+    SET seen_at = EXCLUDED.seen_at, person_name = EXCLUDED.person_name
+"""
+
+
+def _live(operation_id: UUID, now: datetime) -> Claim | None:
+    """The claim, unless it has run out."""
+    return Claim.objects.filter(pk=operation_id, expires_at__gt=now).first()
+
+
+def _renew(operation_id: UUID, person: str, now: datetime) -> None:
+    Claim.objects.filter(pk=operation_id, holder=person, expires_at__gt=now).update(
+        renewed_at=now, expires_at=now + CLAIM_LEASE
+    )
+
+
+def _give(
+    operation_id: UUID,
+    actor: Actor,
+    now: datetime,
+    *,
+    action: str,
+    before: dict[str, Any] | None = None,
+    reason: str = "",
+) -> Claim:
+    row, _made = Claim.objects.update_or_create(
+        operation_id=operation_id,
+        defaults={
+            "holder": actor.id,
+            "holder_name": actor.name,
+            "claimed_at": now,
+            "renewed_at": now,
+            "expires_at": now + CLAIM_LEASE,
+            "taken_reason": reason,
+        },
+    )
+    AuditEntry.append(
+        operation_id=operation_id,
+        actor=actor,
+        action=action,
+        now=now,
+        before=before or {"claimed_by": ""},
+        after={"claimed_by": actor.name, "claimed_by_id": actor.id},
+        reason=reason,
+    )
+    return row
