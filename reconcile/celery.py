@@ -1,5 +1,6 @@
 """The Celery application. Messages are hints: what must happen stands in the database."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -70,6 +71,13 @@ def _drop_unusable_connections(**kwargs: Any) -> None:
         return
     for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()
+
+
+@signals.worker_process_init.connect
+def _leave_the_code_to_itself(**kwargs: Any) -> None:
+    """What is loaded by now lives as long as the process: no collection of garbage looks at it."""
+    gc.collect()
+    gc.freeze()
 
 
 @signals.worker_process_init.connect

@@ -3,11 +3,11 @@
 For transactions that handle hundreds of things at once; `collecting` says what is written.
 """
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import orjson
 from django.db import connection, models
 
 #: A statement and its values.
@@ -70,7 +70,7 @@ def _records(rows: Sequence[models.Model], names: tuple[str, ...]) -> list[dict[
 
 def _dumps(records: list[dict[str, Any]]) -> str:
     # Ids and times, which JSON does not know, are texts that PostgreSQL reads.
-    return json.dumps(records, default=str, separators=(",", ":"), ensure_ascii=False)
+    return orjson.dumps(records, default=str).decode()
 
 
 @cache

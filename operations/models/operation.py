@@ -230,8 +230,12 @@ class Operation(models.Model):
 
     def terms(self) -> RefundTerms:
         """What a refund at the provider must show to be this operation's."""
+        # Every report of a refund asks several times, and all but the intent is frozen.
+        kept: RefundTerms | None = self.__dict__.get("_terms")
         payment, account = self.payment, self.account
-        return RefundTerms(
+        if kept is not None and kept.payment_intent == payment.payment_intent:
+            return kept
+        terms = RefundTerms(
             operation_id=str(self.id),
             environment=self.environment,
             amount=self.amount,
@@ -241,6 +245,8 @@ class Operation(models.Model):
             account=account.provider_account,
             livemode=account.livemode,
         )
+        self.__dict__["_terms"] = terms
+        return terms
 
     def is_leased(self, now: datetime) -> bool:
         """Whether a send is in flight, or its holder may still come back."""

@@ -32,14 +32,19 @@ from operations.services.seeing import as_shown, see_all
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One event that is being handled."""
+    """One event that is being handled. `said`: what was learned of its refunds, by their ids."""
 
     item: InboxItem
     facts: EventFacts
+    said: dict[str, Learned] = field(default_factory=dict)
 
     def learned_of(self, refund: RefundFacts) -> Learned:
         """What it says of one of its refunds."""
-        return self.learned(f"refund {refund.id} is {refund.status}.", {"refund": refund.id})
+        learned = self.said.get(refund.id)
+        if learned is None:
+            text = f"refund {refund.id} is {refund.status}."
+            learned = self.said[refund.id] = self.learned(text, {"refund": refund.id})
+        return learned
 
     def learned(self, summary: str, about: Mapping[str, str]) -> Learned:
         """What it says, with the ids that it says it of."""
