@@ -8,8 +8,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 ARGS ?=
-# How many processes the tests run in.
-JOBS ?= 2
+# How many processes the tests run in: one more than the cores, as some tests wait more than they work.
+JOBS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 VENV := .venv
 BIN := $(VENV)/bin
 MANAGE := $(BIN)/python manage.py
@@ -27,14 +27,20 @@ $(BIN)/python:
 	@echo "Making $(VENV) with $(PYTHON) …" >&2
 	@$(PYTHON) -m venv $(VENV)
 
-$(LOCAL): requirements/local.txt | $(BIN)/python
-	@echo "Installing $< into $(VENV), which takes a minute or two the first time …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+# uv installs in seconds what takes pip more than a minute. Where it can't be had, or doesn't know of
+# an index that only pip was told of, pip does it.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+INSTALL = echo "Installing $< into $(VENV) …" >&2; \
+	{ $(PIP) -r requirements/installer.txt && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $<; } || \
+	{ echo "… with pip, which takes a minute or two the first time …" >&2; $(PIP) -r $<; }
+
+$(LOCAL): requirements/local.txt requirements/installer.txt | $(BIN)/python
+	@$(INSTALL)
 	@touch $@
 
-$(DEV): requirements/dev.txt | $(BIN)/python
-	@echo "Installing $< into $(VENV), which takes a minute or two the first time …" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+$(DEV): requirements/dev.txt requirements/installer.txt | $(BIN)/python
+	@$(INSTALL)
 	@touch $@ $(LOCAL)
 
 .PHONY: venv
@@ -99,6 +105,7 @@ messages: $(DEV) ## Collect the texts anew for the translators, and compile thei
 .PHONY: lock
 lock: $(DEV) ## Pin the dependencies in pyproject.toml anew (ARGS="--upgrade")
 	$(COMPILE) --output-file requirements/base.txt
+	$(subst pyproject.toml,,$(COMPILE)) --output-file requirements/installer.txt --group installer
 	$(COMPILE) --output-file requirements/local.txt --group local
 	$(COMPILE) --output-file requirements/dev.txt --group dev
 

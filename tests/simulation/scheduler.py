@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from django.db import connection
+
 from operations.domain.identity import METADATA_OPERATION
 from operations.domain.statuses import UNRESOLVED
-from operations.models import InboxItem, Operation
+from operations.models import Operation
 from tests.simulation.callers import Callers
 from tests.simulation.checks import judge
 from tests.simulation.jobs import Jobs
@@ -14,6 +16,14 @@ from tests.simulation.world import SimulationFailed, World
 _PAUSES_S = (1.0, 25.0, 25.0, 40.0, 40.0, 120.0, 3_600.0, 40_000.0, 86_500.0, 86_500.0)
 #: A world that is not quiet after this many rounds is in a loop.
 _ROUNDS = 60
+#: When the first operation, and when each event, has something to wait for. While a send is in
+#: flight nothing else is done with its operation.
+_DUE = """
+    SELECT
+        (SELECT min(coalesce(lease_expires_at, CASE WHEN status = ANY(%s) THEN next_check_at END))
+         FROM operations_operation),
+        ARRAY(SELECT handle_after FROM operations_inboxitem WHERE stuck_at IS NULL)
+"""
 
 
 class Scheduler:
@@ -101,19 +111,13 @@ class Scheduler:
     def _due(self) -> list[tuple[float, Callable[[], object]]]:
         """The true times at which jobs have something to do, each with the job."""
         offset = self.world.clock.offset_s
-        rows = Operation.objects.values_list("status", "next_check_at", "lease_expires_at")
-        checks = [
-            time.timestamp() - offset
-            for status, check_at, leased_until in rows
-            # While a send is in flight nothing else is done with its operation.
-            if (time := leased_until or (check_at if status in UNRESOLVED else None))
-        ]
-        events = InboxItem.objects.filter(stuck_at__isnull=True)
+        with connection.cursor() as cursor:
+            cursor.execute(_DUE, [[status.value for status in UNRESOLVED]])
+            (check_at, events_at) = cursor.fetchone()
         times: list[tuple[float, Callable[[], object]]] = [
-            (at.timestamp() - offset, self.jobs.handle_event)
-            for at in events.values_list("handle_after", flat=True)
+            (at.timestamp() - offset, self.jobs.handle_event) for at in events_at
         ]
-        return times + ([(min(checks), self.jobs.sweep)] if checks else [])
+        return times + ([(check_at.timestamp() - offset, self.jobs.sweep)] if check_at else [])
 
     def _fetch_lost_events(self) -> None:
         """What never arrived is fetched from the provider's list of events."""

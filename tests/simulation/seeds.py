@@ -8,7 +8,7 @@ from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import SimulationFailed, World
 
 #: Every so many seeds the same facts are also told in two orders.
-ORDERS_EACH = 10
+ORDERS_EACH = 20
 
 
 def run_seed(seed: int) -> World:
