@@ -9,6 +9,7 @@ import structlog
 from celery import shared_task
 from django.conf import settings
 
+from operations.models import WORKER, Heartbeat
 from operations.services import backfilling
 from operations.services.actors import LOOKUP_JOB
 from operations.services.backfilling import fetch_events
@@ -146,6 +147,7 @@ def work_on_report(report_id: int) -> None:
 def sweep() -> None:
     """Find what a crash or a lost message left behind."""
     engine = default_engine()
+    Heartbeat.beat(WORKER, now=engine.clock())
     give_up_lost_sends(engine=engine)
     for operation_id in claim_due_checks(engine=engine):
         check_operation.delay(str(operation_id))

@@ -26,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("notices/deliveries/<int:delivery_id>/", notices.delivery, name="delivery"),
     path("notices/deliveries/<int:delivery_id>/again/", notices.send_again, name="send-again"),
     path("health-strip/", queue.health_strip, name="health-strip"),
+    path("keys-help/", queue.keys_help, name="keys-help"),
     path("backfill/", backfill.backfill, name="backfill"),
     path("backfill/start/", backfill.start, name="backfill-start"),
     path("backfill/<int:run_id>/go-on/", backfill.resume, name="backfill-go-on"),
@@ -35,6 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("reports/<int:report_id>/apply/", reports.apply, name="report-apply"),
     path("reports/<int:report_id>/results.csv", reports.report_results, name="report-results"),
     path("operations/<uuid:operation_id>/", operation.operation, name="operation"),
+    path("operations/<uuid:operation_id>/now/", operation.operation_now, name="operation-now"),
     path(
         "operations/<uuid:operation_id>/timeline/",
         operation.operation,

@@ -1,6 +1,6 @@
 """The words that the console has for statuses, reasons, flags and kinds, each with its icon."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.utils.functional import Promise
@@ -225,6 +225,8 @@ class KeyWindow(NamedTuple):
     state: str
     text: str
     icon: str
+    #: The end, while minutes and seconds are shown: they count down in the browser.
+    closes: str = ""
 
 
 def key_window(closes_at: datetime | None, *, started: bool, now: datetime) -> KeyWindow:
@@ -238,7 +240,7 @@ def key_window(closes_at: datetime | None, *, started: bool, now: datetime) -> K
     if left < 3_600:
         state, icon = ("soon", "hourglass") if left < SOON_S else ("open", "clock")
         text = _("Closes in {time}").format(time=f"{left // 60:02}:{left % 60:02}")
-        return KeyWindow(state, text, icon)
+        return KeyWindow(state, text, icon, f"{closes_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
     return KeyWindow("open", _("{time} left").format(time=duration(closes_at - now)), "clock")
 
 

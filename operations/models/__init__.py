@@ -9,6 +9,7 @@ from operations.models.claim import Claim
 from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
 from operations.models.flag import Flag
+from operations.models.heartbeat import WORKER, Heartbeat
 from operations.models.inbox import EventHandling, Handling, InboxItem
 from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
@@ -26,6 +27,7 @@ from operations.models.saved_view import SavedView
 from operations.models.webhook_event import WebhookEvent
 
 __all__ = [
+    "WORKER",
     "Account",
     "ApiKey",
     "Attempt",
@@ -43,6 +45,7 @@ __all__ = [
     "EvidenceSource",
     "Flag",
     "Handling",
+    "Heartbeat",
     "InboxItem",
     "MadeOutside",
     "Operation",

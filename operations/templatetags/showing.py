@@ -20,6 +20,8 @@ from operations.models import Operation, Subscription
 
 register = template.Library()
 
+#: A worker that has been silent for longer is said to be, in seconds.
+LATE_S = 60
 #: The characters that set, isolate and override the direction of a text (Unicode, UAX 9).
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -83,6 +85,24 @@ def ago(context: Context, since: datetime) -> SafeString:
     span = context["now"] - since
     seconds = max(0, int(span.total_seconds()))
     return format_html('<time datetime="PT{}S">{}</time>', seconds, wording.duration(span))
+
+
+@register.filter
+def since(at: datetime, now: datetime) -> SafeString:
+    """How long it has been, for a sentence."""
+    return format_html("<time>{}</time>", wording.duration(now - at))
+
+
+@register.filter
+def is_late(at: datetime, now: datetime) -> bool:
+    """Whether a sign of life that comes every few seconds has not come for a minute."""
+    return (now - at).total_seconds() > LATE_S
+
+
+@register.simple_tag(takes_context=True)
+def now_in_words(context: Context) -> str:
+    """The time at which this page was made."""
+    return wording.clock(context["now"], context["now"])
 
 
 @register.simple_tag(takes_context=True)

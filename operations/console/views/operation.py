@@ -8,11 +8,13 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from operations.console.live import mark_of, unchanged
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.presenting import operation_context
 from operations.console.working import work_context
 from operations.queries.dossier import Dossier, read_dossier
+from operations.queries.marks import operation_mark
 from operations.services import looking_up
 from operations.services.engine import default_engine
 from operations.services.looking_up import LookupResult
@@ -22,8 +24,20 @@ from operations.services.looking_up import LookupResult
 @allows(Act.READ)
 def operation(request: ConsoleRequest, operation_id: UUID, tab: str = "timeline") -> HttpResponse:
     """What we know, what to do next, and the history, as timeline or as audit trail."""
+    mark, _same = _mark(request, operation_id)
     context = context_of(request, dossier_or_404(operation_id), tab=tab)
-    return answer(request, "operations/operation.html", context, part="history")
+    return answer(request, "operations/operation.html", context, part="history", mark=mark)
+
+
+@require_GET
+@allows(Act.READ)
+def operation_now(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
+    """The same page; to a browser that shows it already only what may have changed."""
+    mark, same = _mark(request, operation_id)
+    if same:
+        return same
+    context = context_of(request, dossier_or_404(operation_id))
+    return answer(request, "operations/operation.html", context, part="whole", mark=mark)
 
 
 @require_POST
@@ -38,6 +52,13 @@ def look_up(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         return redirect("operation", operation_id)
     context = context_of(request, dossier_or_404(operation_id)) | {"said": _said(result)}
     return answer(request, "operations/operation.html", context, part="whole")
+
+
+def _mark(request: ConsoleRequest, operation_id: UUID) -> tuple[str, HttpResponse | None]:
+    """The mark of what the page shows, read before the page itself, and 304 if it is known."""
+    now = default_engine().clock()
+    mark = mark_of(request, operation_id, *operation_mark(operation_id), now=now)
+    return mark, unchanged(request, mark, now=now)
 
 
 def dossier_or_404(operation_id: UUID) -> Dossier:
