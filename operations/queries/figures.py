@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import cast
 
 from django.core.cache import cache
 from django.db import connection
@@ -135,8 +136,7 @@ _LATELY_S = 2
 
 def health_lately() -> Health:
     """As of at most two seconds ago: however many strips ask, each process reads it that often."""
-    found: Health = cache.get_or_set("health", health, _LATELY_S)
-    return found
+    return cast("Health", cache.get_or_set("health", health, _LATELY_S))
 
 
 def health() -> Health:

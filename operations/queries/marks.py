@@ -8,15 +8,16 @@ from django.db import connection
 from operations.queries.figures import COUNT_CAP
 from operations.queries.queue import View
 
-# What needs a person, as one number: which operations, and how far each has come. The index
-# `operation_queue` holds no others. What waits for a second person is among the proposals.
+# What needs a person, as one number: which operations, how far each has come, and who works on
+# it. The index `operation_queue` holds no others. What waits for a second person is a proposal.
 _NEEDY = f"""
 SELECT count(*), bit_xor(hashtextextended(
-        concat_ws(' ', id, revision, lookups_made, next_check_at), 0)),
+        concat_ws(' ', id, revision, lookups_made, next_check_at, holder, held), 0)),
     (SELECT max(id) FROM operations_proposal),
     (SELECT count(*) FROM operations_proposal WHERE state = 'waiting')
 FROM (
-    SELECT id, revision, lookups_made, next_check_at FROM operations_operation
+    SELECT id, revision, lookups_made, next_check_at, holder, claim.expires_at > now() AS held
+    FROM operations_operation LEFT JOIN operations_claim AS claim ON claim.operation_id = id
     WHERE status = 'unknown' OR NOT (attention = '{{}}')
     LIMIT {COUNT_CAP + 1}
 ) AS needy
@@ -60,7 +61,7 @@ def operation_mark(operation_id: UUID) -> tuple[Any, ...]:
     return _read(_OPERATION, operation_id)
 
 
-def _read(sql: str, *values: object) -> tuple[Any, ...]:
+def _read(sql: str, *values: UUID) -> tuple[Any, ...]:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return tuple(cursor.fetchone() or ())

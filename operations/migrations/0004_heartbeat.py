@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('operations', '0002_roles'),
+        ('operations', '0003_queue'),
     ]
 
     operations = [
