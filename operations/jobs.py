@@ -23,6 +23,7 @@ from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
 from operations.services.reporting import reports_left_lying
 from operations.services.subscribing import tidy_notices
+from operations.services.summing import mark_changed_hours, sum_next_hour
 from operations.services.sweeping import (
     check,
     claim_due_checks,
@@ -141,6 +142,15 @@ def work_on_report(report_id: int) -> None:
     for step in steps:
         if step(engine=engine, report_id=report_id, is_over=lambda: time.monotonic() > ends_at):
             wake_report(report_id)
+
+
+@shared_task(name="operations.jobs.sum_up")
+def sum_up() -> None:
+    """Count the hours that changed, for as long as one run lasts; the next one goes on."""
+    ends_at = time.monotonic() + _DRAIN_S
+    mark_changed_hours(engine=default_engine())
+    while sum_next_hour() and time.monotonic() < ends_at:
+        pass
 
 
 @shared_task(name="operations.jobs.sweep")

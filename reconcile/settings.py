@@ -236,6 +236,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
+    "sum_up": {
+        "task": "operations.jobs.sum_up",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
     "tidy": {
         "task": "operations.jobs.tidy",
         "schedule": 3_600.0,

@@ -7,6 +7,7 @@ from operations.console.views import (
     claims,
     closing,
     inbox,
+    insights,
     notices,
     operation,
     orphans,
@@ -79,6 +80,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("orphans/refunds/<int:refund_id>/link/", orphans.link, name="orphan-link"),
     path("orphans/refunds/<int:refund_id>/outside/", orphans.outside, name="orphan-outside"),
     path("orphans/totals/<int:discrepancy_id>/", orphans.total, name="orphan-total"),
+    path("insights/", insights.insights, name="insights"),
     path("money/", orphans.money, name="money"),
     path("policies/", policies.policies, name="policies"),
 ]

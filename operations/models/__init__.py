@@ -24,6 +24,8 @@ from operations.models.refund_report import RefundReport
 from operations.models.report_file import ReportFile, ReportPiece, ReportRow
 from operations.models.request import Request, RequestToken
 from operations.models.saved_view import SavedView
+from operations.models.summary import HourCount, HourToSum, Measure, SummingState
+from operations.models.user_settings import Theme, UserSettings
 from operations.models.webhook_event import WebhookEvent
 
 __all__ = [
@@ -46,8 +48,11 @@ __all__ = [
     "Flag",
     "Handling",
     "Heartbeat",
+    "HourCount",
+    "HourToSum",
     "InboxItem",
     "MadeOutside",
+    "Measure",
     "Operation",
     "Payment",
     "Policy",
@@ -65,6 +70,9 @@ __all__ = [
     "SavedView",
     "StaleOperation",
     "Subscription",
+    "SummingState",
+    "Theme",
+    "UserSettings",
     "WebhookEvent",
     "collecting",
 ]

@@ -9,6 +9,7 @@ from django.db import connection, models
 from django.db.models import Q
 
 from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
+from operations.domain.statuses import Status
 from operations.models import collecting
 from operations.models.statements import made
 from operations.models.triggers import append_only, follows_the_last
@@ -48,6 +49,15 @@ class AuditEntry(models.Model):
             models.CheckConstraint(
                 condition=Q(actor_kind__in=sorted(ActorKind)),
                 name="audit_actor_known",
+            ),
+        ]
+        indexes = [
+            # Serves: counting, by hour, what became unknown and what was resolved. Hardly any entry
+            # is about an unknown operation.
+            models.Index(
+                fields=["at"],
+                condition=Q(before__status=Status.UNKNOWN) | Q(after__status=Status.UNKNOWN),
+                name="audit_about_unknown",
             ),
         ]
         triggers = [
