@@ -65,6 +65,7 @@ MIDDLEWARE = [
     "reconcile.middleware.RefuseNulInAdmin",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "operations.console.preferences.UsePreferences",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -81,6 +82,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "operations.console.preferences.preferences",
             ],
         },
     }
@@ -113,6 +115,7 @@ USE_TZ = True
 
 # --- People ----------------------------------------------------------------------------------
 
+AUTHENTICATION_BACKENDS = ["operations.console.preferences.SignIn"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"

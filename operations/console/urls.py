@@ -14,6 +14,7 @@ from operations.console.views import (
     policies,
     queue,
     reports,
+    settings,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -82,5 +83,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("orphans/totals/<int:discrepancy_id>/", orphans.total, name="orphan-total"),
     path("insights/", insights.insights, name="insights"),
     path("money/", orphans.money, name="money"),
+    path("settings/", settings.own_settings, name="settings"),
     path("policies/", policies.policies, name="policies"),
 ]

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.utils.functional import Promise
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -256,7 +257,8 @@ def duration(span: timedelta) -> str:
 
 
 def clock(at: datetime, now: datetime) -> str:
-    """The time of day in UTC, with the date when it is not today."""
+    """The time of day in the reader's time zone, with the date when it is not today."""
+    at, now = localtime(at), localtime(now)
     if at.date() == now.date():
         return f"{at:%H:%M:%S}"
     if at.year == now.year:

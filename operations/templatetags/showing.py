@@ -75,7 +75,7 @@ def icon(name: str, size: str = "") -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def moment(context: Context, at: datetime, exact: str = "") -> SafeString:
-    """A time in UTC; with the date when it is not today."""
+    """A time in the reader's zone, UTC beside it; with the date when it is not today."""
     return _moment(at, context["now"], exact=bool(exact))
 
 
@@ -214,7 +214,12 @@ def _value(value: Value, now: datetime) -> SafeString | str:
 
 def _moment(at: datetime, now: datetime, *, exact: bool = False) -> SafeString:
     at = at.astimezone(UTC)
-    text = wording.clock(at, now.astimezone(UTC))
+    text = wording.clock(at, now)
     if exact:
         text = f"{text}.{at.microsecond // 1000:03}"
-    return format_html('<time datetime="{}">{}</time>', at.isoformat(), text)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        at.isoformat(),
+        f"{at:%Y-%m-%d %H:%M:%S} UTC",
+        text,
+    )
