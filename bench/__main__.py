@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_MEASURES = ("send", "ingest", "match")
+_MEASURES = ("send", "ingest", "match", "queue")
 _KEPT = Path(__file__).resolve().parent.parent / "var" / "bench"
 
 
@@ -20,6 +20,9 @@ def main() -> None:
         "--stored", type=int, default=0, help="match: also with so many events stored (1000000)"
     )
     parser.add_argument("--large", action="store_true", help="ingest: also on a million rows")
+    parser.add_argument(
+        "--rows", type=int, default=1_000_000, help="queue: how many operations there are"
+    )
     asked = parser.parse_args()
     unknown = set(asked.only) - set(_MEASURES)
     if unknown:
@@ -45,6 +48,10 @@ def main() -> None:
                 seconds=max(1.0, asked.seconds),
                 large=asked.large,
             )
+        if not asked.only or "queue" in asked.only:
+            from bench import queue
+
+            queue.measure(rounds=max(1, asked.rounds), rows=max(10_000, asked.rows))
     finally:
         _stop(data_dir)
 

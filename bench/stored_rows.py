@@ -1,6 +1,7 @@
 """A store that is full: operations that ended long ago, and the events that told of them."""
 
 import sys
+from collections.abc import Mapping
 
 from django.db import connection
 
@@ -21,7 +22,7 @@ def fill(count: int) -> None:
                 ("operation", _OPERATION, operation.pk),
                 ("webhookevent", _EVENT, event.pk),
             ):
-                cursor.execute(_copies(table, changes), [first, last - 1, row])
+                cursor.execute(copies(table, changes), [first, last - 1, row])
             sys.stderr.write(f"{last} of {count} stored\n")
         cursor.execute("RESET session_replication_role")
         cursor.execute("VACUUM ANALYZE operations_operation")
@@ -43,7 +44,8 @@ _EVENT = {
 }
 
 
-def _copies(table: str, changes: dict[str, str]) -> str:
+def copies(table: str, changes: Mapping[str, str]) -> str:
+    """SQL that copies one row to the numbers `n` of a range, with these columns changed."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass"

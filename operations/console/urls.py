@@ -14,12 +14,15 @@ from operations.console.views import (
     policies,
     queue,
     reports,
+    saved_views,
     settings,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", queue.queue, name="queue"),
     path("search/", queue.search, name="search"),
+    path("views/", saved_views.save, name="save-view"),
+    path("views/<int:view_id>/remove/", saved_views.remove, name="remove-view"),
     path("notices/", notices.subscriptions, name="subscriptions"),
     path("notices/<uuid:subscription_id>/", notices.subscription, name="subscription"),
     path("notices/<uuid:subscription_id>/secret/", notices.roll_secret, name="roll-secret"),

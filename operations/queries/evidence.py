@@ -1,6 +1,8 @@
 """One piece of evidence in words, and which refunds it names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from operations.domain.answers import RefundFacts
 from operations.domain.identity import METADATA_ENVIRONMENT, METADATA_OPERATION
@@ -8,7 +10,18 @@ from operations.domain.sentences import Outside, Sentence, say
 from operations.models import Evidence, EvidenceSource, Operation
 
 
-def in_words(row: Evidence, *, settled: bool) -> Sentence:
+class EvidenceLine(NamedTuple):
+    """A piece of evidence as far as a line of a list shows it."""
+
+    source: str
+    provider_object_id: str
+    provider_status: str
+    summary: str
+    facts: Mapping[str, Any]
+    observed_at: datetime
+
+
+def in_words(row: Evidence | EvidenceLine, *, settled: bool) -> Sentence:
     """What it told. The provider's word for the end is left out while nobody knows the end."""
     refund = Outside(row.provider_object_id)
     status = Outside(row.provider_status)
@@ -23,7 +36,9 @@ def in_words(row: Evidence, *, settled: bool) -> Sentence:
     return say("It names refund {refund}.", refund=refund)
 
 
-def _lookup(row: Evidence, refund: Outside, status: Outside, *, settled: bool) -> Sentence:
+def _lookup(
+    row: Evidence | EvidenceLine, refund: Outside, status: Outside, *, settled: bool
+) -> Sentence:
     match row.facts.get("result"):
         case "found" if settled:
             return say(

@@ -6,10 +6,10 @@ from uuid import UUID
 from django.db import connection
 
 from operations.queries.figures import COUNT_CAP
-from operations.queries.queue import View
+from operations.queries.stretches import View
 
 # What needs a person, as one number: which operations, how far each has come, and who works on
-# it. The index `operation_queue` holds no others. What waits for a second person is a proposal.
+# it. The index `operation_waiting_by_age` holds no others. What waits for a second person is a proposal.
 _NEEDY = f"""
 SELECT count(*), bit_xor(hashtextextended(
         concat_ws(' ', id, revision, lookups_made, next_check_at, holder, held), 0)),
@@ -18,7 +18,7 @@ SELECT count(*), bit_xor(hashtextextended(
 FROM (
     SELECT id, revision, lookups_made, next_check_at, holder, claim.expires_at > now() AS held
     FROM operations_operation LEFT JOIN operations_claim AS claim ON claim.operation_id = id
-    WHERE status = 'unknown' OR NOT (attention = '{{}}')
+    WHERE needs_person_since IS NOT NULL
     LIMIT {COUNT_CAP + 1}
 ) AS needy
 """  # noqa: S608 - our own text
@@ -32,8 +32,9 @@ SELECT (SELECT max(id) FROM operations_request),
 
 def queue_mark(view: View) -> tuple[Any, ...]:
     """Differs when a list of this view may differ, whatever its filters and its page."""
-    found = _read(_WRITTEN if view is View.ALL else _NEEDY)
-    if found[0] == COUNT_CAP + 1 and view is not View.ALL:
+    any_status = view in (View.ALL, View.MINE)
+    found = _read(_WRITTEN if any_status else _NEEDY)
+    if found[0] == COUNT_CAP + 1 and not any_status:
         found += _read(_WRITTEN)
     return found
 

@@ -1,22 +1,10 @@
 """Search: from any id that people meet to the operations it belongs to."""
 
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-
-from operations.models import (
-    Account,
-    Attempt,
-    EventHandling,
-    Operation,
-    Payment,
-    ProviderRefund,
-    Request,
-)
-from operations.queries.queue import QueueRow, listed, rows_of
+from django.db import connection
 
 #: More than this is not a search for an id.
 MOST_HITS = 50
@@ -35,42 +23,88 @@ def clean_query(text: str) -> str:
     return text
 
 
-def find(text: str, *, now: datetime) -> list[QueueRow]:
-    """The operations with exactly this id in any role, newest first. One query for the ids."""
-    ids = _ids(text)
-    operations = listed(Operation.objects.filter(pk__in=ids)).order_by("-created_at", "-pk")
-    return rows_of(list(operations), now)
+_ACCOUNTS = "(SELECT id FROM operations_account)"
+#: Each look-up by one id, with its own index.
+_BY_ORDER = "SELECT id FROM operations_operation WHERE order_id = %(text)s"
+_BY_KEY = "SELECT id FROM operations_operation WHERE idempotency_key = %(text)s"
+_BY_REFUND = """
+SELECT id FROM operations_operation
+    WHERE provider_object_id = %(text)s AND provider_object_id <> ''"""
+_BY_SEEN_REFUND = f"""
+SELECT operation_id FROM operations_providerrefund
+    WHERE account_id IN {_ACCOUNTS} AND provider_object_id = %(text)s
+    AND operation_id IS NOT NULL"""  # noqa: S608 - constants
+_BY_CHARGE = f"""
+SELECT o.id FROM operations_payment AS p JOIN operations_operation AS o ON o.payment_id = p.id
+    WHERE p.account_id IN {_ACCOUNTS} AND p.charge = %(text)s"""  # noqa: S608 - constants
+_BY_INTENT = f"""
+SELECT o.id FROM operations_payment AS p JOIN operations_operation AS o ON o.payment_id = p.id
+    WHERE p.account_id IN {_ACCOUNTS} AND p.payment_intent = %(text)s"""  # noqa: S608 - constants
+_BY_CALL = """
+SELECT operation_id FROM operations_request
+    WHERE tool_call_id = %(text)s AND tool_call_id <> ''"""
+_BY_RUN = """
+SELECT operation_id FROM operations_request
+    WHERE agent_run_id = %(text)s AND agent_run_id <> ''"""
+_BY_REQUEST = """
+SELECT operation_id FROM operations_attempt
+    WHERE provider_request_id = %(text)s AND provider_request_id <> ''"""
+_BY_EVENT = """
+SELECT operation_id FROM operations_eventhandling
+    WHERE provider_event_id = %(text)s AND operation_id IS NOT NULL"""
+_BY_ID = "SELECT id FROM operations_operation WHERE id = %(uuid)s"
+_BY_ATTEMPT = "SELECT operation_id FROM operations_attempt WHERE id = %(uuid)s"
+
+_ANY = (
+    _BY_ORDER,
+    _BY_KEY,
+    _BY_REFUND,
+    _BY_SEEN_REFUND,
+    _BY_CHARGE,
+    _BY_INTENT,
+    _BY_CALL,
+    _BY_RUN,
+    _BY_REQUEST,
+    _BY_EVENT,
+)
+#: Where an id that begins so is to be found. It may be somebody's order all the same.
+_LIKELY: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("re_", "pyr_"), (_BY_REFUND, _BY_SEEN_REFUND, _BY_ORDER)),
+    (("ch_", "py_"), (_BY_CHARGE, _BY_ORDER)),
+    (("pi_",), (_BY_INTENT, _BY_ORDER)),
+    (("evt_",), (_BY_EVENT, _BY_ORDER)),
+    (("req_",), (_BY_REQUEST, _BY_ORDER)),
+    (("toolu_", "call_"), (_BY_CALL, _BY_ORDER)),
+    (("recon-",), (_BY_KEY, _BY_ORDER)),
+)
 
 
-def _ids(text: str) -> set[UUID]:
+def find(text: str) -> list[UUID]:
+    """The operations with exactly this id in any role, up to 50.
+
+    One query for an id that is where its beginning says; two when it is elsewhere or nowhere.
+    """
     if not text:
-        return set()
-    accounts = list(Account.objects.values_list("pk", flat=True))
-    payments = Payment.objects.filter(
-        Q(account__in=accounts, charge=text) | Q(account__in=accounts, payment_intent=text)
-    )
-    hits: list[QuerySet[Any, UUID]] = [
-        Operation.objects.filter(order_id=text).values_list("pk", flat=True),
-        Operation.objects.filter(idempotency_key=text).values_list("pk", flat=True),
-        Operation.objects.filter(provider_object_id=text).values_list("pk", flat=True),
-        Operation.objects.filter(payment__in=payments).values_list("pk", flat=True),
-    ]
-    hits += [
-        rows.filter(operation__isnull=False).values_list("operation_id", flat=True)
-        for rows in (
-            ProviderRefund.objects.filter(account__in=accounts, provider_object_id=text),
-            Request.objects.filter(tool_call_id=text),
-            Request.objects.filter(agent_run_id=text),
-            Attempt.objects.filter(provider_request_id=text),
-            EventHandling.objects.filter(provider_event_id=text),
+        return []
+    uuid = _uuid(text)
+    if uuid is not None:
+        likely: tuple[str, ...] = (_BY_ID, _BY_ATTEMPT, _BY_ORDER)
+    else:
+        likely = next((where for starts, where in _LIKELY if text.startswith(starts)), _ANY)
+    found = _look(likely, text, uuid)
+    if not found and likely is not _ANY:
+        found = _look(_ANY, text, uuid)
+    return found
+
+
+def _look(where: Sequence[str], text: str, uuid: UUID | None) -> list[UUID]:
+    union = " UNION ".join(f"({part} LIMIT {MOST_HITS})" for part in where)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT * FROM ({union}) AS every LIMIT {MOST_HITS}",  # noqa: S608 - constants
+            {"text": text, "uuid": uuid},
         )
-    ]
-    as_uuid = _uuid(text)
-    if as_uuid is not None:
-        hits.append(Operation.objects.filter(pk=as_uuid).values_list("pk", flat=True))
-        hits.append(Attempt.objects.filter(pk=as_uuid).values_list("operation_id", flat=True))
-    first, *rest = hits
-    return set(first.union(*rest)[:MOST_HITS])
+        return [found for (found,) in cursor.fetchall()]
 
 
 def _uuid(text: str) -> UUID | None:

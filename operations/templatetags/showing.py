@@ -3,7 +3,8 @@
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from babel.numbers import format_currency
 from django import template
@@ -13,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
 
 from operations.console import notice_wording, wording
-from operations.domain.money import Money
+from operations.domain.money import Money, decimals
 from operations.domain.orphans import Weighed
 from operations.domain.sentences import Outside, Sentence, Value
 from operations.models import Operation, Subscription
@@ -29,12 +30,52 @@ _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 @register.filter
 def money(value: Money) -> str:
     """An amount as the reader's language writes it, with the digits that Stripe counts."""
+    shape = _shape(value.currency, get_language() or "en")
+    if shape is not None and value.amount >= 0:
+        return shape.write(value.amount)
+    return _by_locale(value)
+
+
+def _by_locale(value: Money) -> str:
     return format_currency(
         value.major(),
         value.currency.upper(),
         locale=to_locale(get_language() or "en"),
         decimal_quantization=False,
     )
+
+
+class _Shape(NamedTuple):
+    """How amounts of one currency are written in one language: what changes is the digits."""
+
+    before: str
+    group: str
+    point: str
+    places: int
+    after: str
+
+    def write(self, amount: int) -> str:
+        digits = str(amount).rjust(self.places + 1, "0")
+        whole = digits[: len(digits) - self.places]
+        grouped = f"{int(whole):,}".replace(",", self.group)
+        behind = f"{self.point}{digits[-self.places :]}" if self.places else ""
+        return f"{self.before}{grouped}{behind}{self.after}"
+
+
+@lru_cache(maxsize=1_000)
+def _shape(currency: str, language: str) -> _Shape | None:
+    """Learned from one amount, because asking the locale anew for each takes long.
+
+    None where a language groups its digits otherwise, or not always.
+    """
+    places = decimals(currency)
+    sample = _by_locale(Money(1_234_567 * 10**places + (89 if places else 0), currency))
+    found = re.fullmatch(r"(\D*)1(\D)234(?:\2)567(?:(\D)(\d+))?(\D*)", sample)
+    if found is None or len(found[4] or "") != places:
+        return None
+    shape = _Shape(found[1], found[2], found[3] or "", places, found[5])
+    small = Money(1_234 * 10**places, currency)
+    return shape if shape.write(small.amount) == _by_locale(small) else None
 
 
 @register.filter
@@ -210,6 +251,11 @@ def _value(value: Value, now: datetime) -> SafeString | str:
             return format_html('<span class="money">{}</span>', money(value))
         case _:
             return str(value)
+
+
+def time_of(at: datetime, now: datetime) -> SafeString:
+    """A time in UTC, for those who make more than templates do."""
+    return _moment(at, now)
 
 
 def _moment(at: datetime, now: datetime, *, exact: bool = False) -> SafeString:
