@@ -9,7 +9,8 @@ from operations.queries.figures import COUNT_CAP
 from operations.queries.stretches import View
 
 # What needs a person, as one number: which operations, how far each has come, and who works on
-# it. The index `operation_waiting_by_age` holds no others. What waits for a second person is a proposal.
+# it. The index `operation_waiting_by_age` holds no others. What waits for a second person is a
+# proposal.
 _NEEDY = f"""
 SELECT count(*), bit_xor(hashtextextended(
         concat_ws(' ', id, revision, lookups_made, next_check_at, holder, held), 0)),
