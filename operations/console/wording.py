@@ -191,6 +191,7 @@ REPORT_STATE: dict[str, Promise] = {
 }
 FORESEEN: dict[str, Promise] = {
     Preview.MATCHES: gettext_lazy("Changes an operation"),
+    Preview.NEEDS_LOOKUP: gettext_lazy("The provider is asked"),
     Preview.NOTHING_NEW: gettext_lazy("Nothing new"),
     Preview.CONTRADICTS: gettext_lazy("Contradicts"),
     Preview.UNKNOWN: gettext_lazy("Unknown to us"),

@@ -104,6 +104,17 @@ def names_the_payment(terms: RefundTerms, refund: RefundFacts) -> bool:
     )
 
 
+def is_hearsay(
+    terms: RefundTerms, refund: RefundFacts, *, own_refund: str, is_borne_out: bool
+) -> bool:
+    """Whether a refund that was told of elsewhere has to be asked for before it is believed.
+
+    `own_refund`: the one that the operation is known to have. `is_borne_out`: nothing is asked of
+    who told of it, or the provider itself told of this refund, too.
+    """
+    return refund.id != own_refund and not (is_borne_out and names_the_payment(terms, refund))
+
+
 def _rows(terms: RefundTerms, refund: RefundFacts) -> tuple[tuple[Field, str, str], ...]:
     """Each field that is compared: what was sent, and what the provider shows."""
     mark = our_mark(refund.metadata)

@@ -16,7 +16,9 @@ class RefundReport(models.Model):
     who looked. `details` holds what Stripe adds to a status, as text.
     """
 
-    refund = models.ForeignKey(ProviderRefund, on_delete=models.PROTECT, related_name="reports")
+    refund = models.ForeignKey(
+        ProviderRefund, on_delete=models.PROTECT, related_name="reports", db_index=False
+    )
     source = models.CharField(max_length=16)
     told_by = models.CharField(max_length=255)
     status = models.CharField(max_length=64)
@@ -30,7 +32,7 @@ class RefundReport(models.Model):
 
     class Meta:
         constraints = [
-            # Serves the timeline of a refund, too.
+            # Serves the timeline of a refund, too, and every other way from a refund.
             models.UniqueConstraint(fields=["refund", "fingerprint"], name="refund_report_once"),
             models.CheckConstraint(
                 condition=Q(source__in=EvidenceSource.values), name="refund_report_source_known"

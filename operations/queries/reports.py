@@ -21,6 +21,15 @@ PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """A refund that we have seen. `is_borne_out`: the provider itself told us of it."""
+
+    status: str
+    operation_id: UUID | None
+    is_borne_out: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Foreseen:
     """What importing one line would do, and the operation it speaks of."""
 
@@ -32,24 +41,27 @@ def foresee(
     account: Account, refunds: Sequence[RefundFacts], *, environment: str
 ) -> list[Foreseen]:
     """For each refund what importing it would do now. Two queries, however many they are."""
-    stored = _stored(account, refunds)
+    stored = stored_refunds(account, refunds)
     meant = [_meant(refund, stored, environment) for refund in refunds]
     claimed = _claimed({operation_id for operation_id in meant if operation_id})
     found = []
     for refund, operation_id in zip(refunds, meant, strict=True):
         known = claimed.get(operation_id) if operation_id else None
-        status = stored[refund.id][0] if refund.id in stored else None
-        told = _elsewhere(known, account) or preview(refund, stored_status=status, claimed=known)
+        kept = stored.get(refund.id)
+        told = _elsewhere(known, account) or preview(
+            refund,
+            stored_status=kept.status if kept else None,
+            is_borne_out=kept is not None and kept.is_borne_out,
+            claimed=known,
+        )
         found.append(Foreseen(told, operation_id if known else None))
     return found
 
 
-def _meant(
-    refund: RefundFacts, stored: dict[str, tuple[str, UUID | None]], environment: str
-) -> UUID | None:
-    owner = stored[refund.id][1] if refund.id in stored else None
-    if owner is not None:
-        return owner
+def _meant(refund: RefundFacts, stored: dict[str, Stored], environment: str) -> UUID | None:
+    kept = stored.get(refund.id)
+    if kept is not None and kept.operation_id is not None:
+        return kept.operation_id
     mark = our_mark(refund.metadata)
     return mark.operation_id if mark and mark.environment == environment else None
 
@@ -61,10 +73,11 @@ def _elsewhere(known: Claimed | None, account: Account) -> Preview | None:
     return Preview.CONTRADICTS
 
 
-def _stored(account: Account, refunds: Iterable[RefundFacts]) -> dict[str, tuple[str, UUID | None]]:
+def stored_refunds(account: Account, refunds: Iterable[RefundFacts]) -> dict[str, Stored]:
+    """What we know of those of these refunds that we have seen, by their ids."""
     ids = list({refund.id for refund in refunds})
     rows = statements.run(_STORED_SQL, [Int8(account.pk), ids])
-    return {refund_id: (status, operation_id) for refund_id, status, operation_id in rows}
+    return {refund_id: Stored(*kept) for refund_id, *kept in rows}
 
 
 def _claimed(ids: set[UUID]) -> dict[UUID, Claimed]:
@@ -91,8 +104,11 @@ def _claimed(ids: set[UUID]) -> dict[UUID, Claimed]:
 
 # One array each, because thousands of separate values cost more than all the rest of a batch.
 _STORED_SQL = """
-SELECT provider_object_id, status, operation_id FROM operations_providerrefund
-WHERE account_id = $1 AND provider_object_id = ANY($2::text[])
+SELECT seen.provider_object_id, seen.status, seen.operation_id, EXISTS (
+    SELECT FROM operations_refundreport AS report
+    WHERE report.refund_id = seen.id AND report.source IN ('answer', 'webhook', 'lookup'))
+FROM operations_providerrefund AS seen
+WHERE seen.account_id = $1 AND seen.provider_object_id = ANY($2::text[])
 """
 _CLAIMED_SQL = """
 SELECT operation.id, operation.environment, operation.amount, operation.currency, payment.charge,

@@ -18,7 +18,7 @@ from operations.domain.contradiction import (
     second_refund,
     unlike_what_was_kept,
 )
-from operations.domain.matching import differences, names_the_payment
+from operations.domain.matching import differences, is_hearsay
 from operations.domain.refund_state import (
     counts_as_refunded,
     fact_of,
@@ -105,11 +105,11 @@ def take_refund(
     """
     wrong = differences(operation.terms(), refund)
     # A mark and an amount can be copied; the payment is asked for before it is believed.
-    is_hearsay = _is_hearsay(operation, refund, learned.source)
+    must_be_asked_for = _is_hearsay(operation, refund, learned)
     seen = see_refund(
         operation.account,
         refund,
-        operation=None if wrong or is_hearsay else operation,
+        operation=None if wrong or must_be_asked_for else operation,
         learned=learned,
         now=now,
     )
@@ -119,7 +119,7 @@ def take_refund(
     if wrong:
         report.ask_for_a_person(other_terms(refund, wrong))
         return Taken.MISMATCH
-    if is_hearsay:
+    if must_be_asked_for:
         write_evidence(operation, learned, now=now, refund=refund)
         return Taken.UNDECIDED
     return _take_own(report, seen)
@@ -184,9 +184,11 @@ def _take_status(report: _Report, status: str, fact: Fact) -> Taken:
     return Taken.CHANGED
 
 
-def is_proven(operation: Operation, refund: RefundFacts, *, source: EvidenceSource) -> bool:
+def is_proven(operation: Operation, refund: RefundFacts, *, learned: Learned) -> bool:
     """Whether a refund that names this operation is believed to be its own."""
-    return not differences(operation.terms(), refund) and not _is_hearsay(operation, refund, source)
+    return not differences(operation.terms(), refund) and not _is_hearsay(
+        operation, refund, learned
+    )
 
 
 #: What was written down elsewhere, and not shown when this very payment was asked for.
@@ -195,18 +197,20 @@ _HEARSAY = frozenset([EvidenceSource.WEBHOOK, EvidenceSource.REPORT_ROW])
 _BY_THE_PROVIDER = (EvidenceSource.ANSWER, EvidenceSource.WEBHOOK, EvidenceSource.LOOKUP)
 
 
-def _is_hearsay(operation: Operation, refund: RefundFacts, source: EvidenceSource) -> bool:
+def _is_hearsay(operation: Operation, refund: RefundFacts, learned: Learned) -> bool:
     """Whether a refund that was told of elsewhere has to be asked for before it is believed.
 
     An event shows the payment, or its refund is known to be the operation's. A file is anybody's:
     of an operation that is not settled it must name a refund that the provider told us of.
     """
-    if source not in _HEARSAY or refund.id == operation.provider_object_id:
+    own = operation.provider_object_id
+    if learned.source not in _HEARSAY or refund.id == own:
         return False
-    if not names_the_payment(operation.terms(), refund):
-        return True
-    is_file = source == EvidenceSource.REPORT_ROW
-    return is_file and operation.status in UNRESOLVED and not _was_told_of(operation, refund)
+    is_borne_out = True
+    if learned.source == EvidenceSource.REPORT_ROW and operation.status in UNRESOLVED:
+        known = learned.is_borne_out
+        is_borne_out = _was_told_of(operation, refund) if known is None else known
+    return is_hearsay(operation.terms(), refund, own_refund=own, is_borne_out=is_borne_out)
 
 
 def _was_told_of(operation: Operation, refund: RefundFacts) -> bool:

@@ -155,17 +155,18 @@ class Ground:
                 if (account.pk, refund.id) in seen:
                     continue
                 seen.add((account.pk, refund.id))
+                learned = event.learned_of(refund)
                 operation = self.operation(self.claimed_by(event, refund))
                 fits = (
                     operation is not None
                     and not self.misplacement(event, operation)
-                    and is_proven(operation, refund, source=EvidenceSource.WEBHOOK)
+                    and is_proven(operation, refund, learned=learned)
                 )
                 yield as_shown(
                     account.pk,
                     refund,
                     operation=operation if fits else None,
-                    learned=event.learned_of(refund),
+                    learned=learned,
                     now=self.now,
                 )
 

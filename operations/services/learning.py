@@ -14,6 +14,7 @@ class Learned:
     """A piece of evidence about to be written, and who brought it. Times in UTC.
 
     `observed_at` is the provider's time for what its events say, ours for everything else.
+    `is_borne_out`: whether the provider itself told of the same refund, if that was looked up.
     """
 
     source: EvidenceSource
@@ -22,6 +23,7 @@ class Learned:
     observed_at: datetime
     attempt: Attempt | None = None
     event_pk: int | None = None
+    is_borne_out: bool | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -7,7 +7,6 @@ leaves no line half done and none is done twice.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from uuid import UUID
 
 import structlog
 
@@ -16,16 +15,16 @@ from operations.domain.audit import Actor, ActorKind
 from operations.domain.report_preview import Preview
 from operations.models import collecting
 from operations.models.report_file import ReportFile, ReportRow, ReportState, RowResult
+from operations.models.statements import run
 from operations.queries.reports import Foreseen, count_results, foresee
 from operations.services.engine import Engine
-from operations.services.report_matching import Told, see_lines, take_line
+from operations.services.report_matching import Line, Told, take_lines
 from operations.services.report_reading import LEASE_S, claim_report
 
 log = structlog.get_logger(__name__)
 
+#: How many lines are applied in one transaction.
 _BATCH = 500
-#: How many refunds without an operation are kept in one transaction.
-_TOGETHER = 500
 
 
 def apply_report(
@@ -44,11 +43,13 @@ def apply_report(
         return False
     # What a worker that was killed had not counted yet is counted here.
     _count(report, count_results(report))
-    while rows := _waiting(report):
+    after = 0
+    while rows := _waiting(report, after) or _waiting(report):
         done = _apply_batch(engine, report, rows)
         if not any(done.values()):
             # Somebody else holds every one of them.
             return False
+        after = rows[-1].line
         _count(report, Counter(report.results) + done)
         ReportFile.objects.filter(pk=report.pk).update(
             claimed_until=engine.clock() + timedelta(seconds=LEASE_S)
@@ -61,57 +62,57 @@ def apply_report(
     return False
 
 
-def _waiting(report: ReportFile) -> list[ReportRow]:
-    rows = ReportRow.objects.filter(report=report, result=RowResult.WAITING)
+def _waiting(report: ReportFile, after: int = 0) -> list[ReportRow]:
+    """The next lines. `after`: where to go on, so that those that are done are not read over."""
+    rows = ReportRow.objects.filter(report=report, result=RowResult.WAITING, line__gt=after)
     return list(rows.order_by("line")[:_BATCH])
 
 
 def _apply_batch(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]) -> Counter[str]:
-    """What each line came to: those that say nothing new in one statement, the others in turn."""
+    """What each line came to: those that say nothing new are marked, the others are applied."""
     refunds = [facts_of(row) for row in rows]
     foreseen = foresee(report.account, refunds, environment=engine.environment)
     quiet: list[tuple[ReportRow, Foreseen]] = []
-    foreign: list[ReportRow] = []
-    ours: list[ReportRow] = []
+    telling: list[ReportRow] = []
     for row, seen in zip(rows, foreseen, strict=True):
         if seen.preview is Preview.NOTHING_NEW:
             quiet.append((row, seen))
-        elif seen.operation_id is None:
-            foreign.append(row)
         else:
-            ours.append(row)
-    done: Counter[str] = Counter()
-    done[RowResult.NO_CHANGE] += _mark_quiet(engine, quiet)
-    # By id, as everywhere: two that keep the same refunds never wait for each other.
-    foreign.sort(key=lambda row: row.refund_id)
-    for start in range(0, len(foreign), _TOGETHER):
-        done += _apply_or_fail(engine, report, foreign[start : start + _TOGETHER])
-    for row in ours:
-        done += _apply_or_fail(engine, report, [row])
+            telling.append(row)
+    done: Counter[str] = Counter({RowResult.NO_CHANGE: _mark_quiet(engine, quiet)})
+    if telling:
+        done += _apply_or_fail(engine, report, telling)
     return done
 
 
 def _mark_quiet(engine: Engine, quiet: Sequence[tuple[ReportRow, Foreseen]]) -> int:
-    by_operation: dict[UUID | None, list[int]] = {}
-    for row, seen in quiet:
-        by_operation.setdefault(seen.operation_id, []).append(row.pk)
-    return sum(
-        ReportRow.objects.filter(pk__in=ids, result=RowResult.WAITING).update(
-            result=RowResult.NO_CHANGE, operation_id=operation_id, applied_at=engine.clock()
-        )
-        for operation_id, ids in by_operation.items()
-    )
+    if not quiet:
+        return 0
+    values = [
+        [row.pk for row, _ in quiet],
+        [seen.operation_id for _, seen in quiet],
+        engine.clock(),
+    ]
+    return len(run(_MARK, values))
+
+
+_MARK = f"""
+UPDATE operations_reportrow AS line
+SET result = '{RowResult.NO_CHANGE}', operation_id = told.operation_id, applied_at = $3
+FROM unnest($1::bigint[], $2::uuid[]) AS told (id, operation_id)
+WHERE line.id = told.id AND line.result = '' RETURNING 1
+"""  # noqa: S608 - a constant
 
 
 def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]) -> Counter[str]:
-    """One transaction for these lines. A line that can't be applied delays no other."""
+    """One transaction for these lines; when it fails it is halved, down to the line to blame."""
     try:
         return _apply(engine, report, rows)
     except Exception as error:
         if len(rows) > 1:
-            return sum(
-                (_apply_or_fail(engine, report, [row]) for row in rows), start=Counter[str]()
-            )
+            middle = len(rows) // 2
+            first = _apply_or_fail(engine, report, rows[:middle])
+            return first + _apply_or_fail(engine, report, rows[middle:])
         log.exception("report_line_not_applied", report=report.pk, line=rows[0].line)
         failed = ReportRow.objects.filter(pk=rows[0].pk, result=RowResult.WAITING).update(
             result=RowResult.FAILED,
@@ -122,45 +123,39 @@ def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]
 
 
 def _apply(engine: Engine, report: ReportFile, rows: Iterable[ReportRow]) -> Counter[str]:
-    ids: dict[tuple[RowResult, UUID | None], list[int]] = {}
-    with collecting.collecting():
+    actor, counts = _actor(report), Counter[str]()
+    with collecting.collecting(in_groups=True):
         free = list(
             ReportRow.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
             .filter(pk__in=[row.pk for row in rows], result=RowResult.WAITING)
-            .order_by("refund_id", "line")
+            .order_by("line")
         )
-        told = {row.pk: _told(report, row) for row in free}
-        if len(free) > 1:
-            see_lines(
-                engine=engine,
-                account=report.account,
-                lines=[(facts_of(row), told[row.pk]) for row in free],
-            )
-        for row in free:
-            taken = take_line(
-                engine=engine, account=report.account, refund=facts_of(row), told=told[row.pk]
-            )
-            ids.setdefault((taken.result, taken.operation_id), []).append(row.pk)
-        for (result, operation_id), done in ids.items():
-            ReportRow.objects.filter(pk__in=done).update(
-                result=result, operation_id=operation_id, applied_at=engine.clock()
-            )
-    counts: Counter[str] = Counter()
-    for (result, _), done in ids.items():
-        counts[result] += len(done)
+        if not free:
+            return counts
+        lines = [Line(facts_of(row), _told(report, row, actor)) for row in free]
+        taken = take_lines(engine=engine, account=report.account, lines=lines)
+        now = engine.clock()
+        for row, line in zip(free, taken, strict=True):
+            row.result, row.operation_id, row.applied_at = line.result, line.operation_id, now
+            collecting.update(row, ["result", "operation_id", "applied_at"])
+            counts[line.result] += 1
     return counts
 
 
-def _told(report: ReportFile, row: ReportRow) -> Told:
+def _actor(report: ReportFile) -> Actor:
     given = report.applied_by or {}
+    return Actor(
+        kind=ActorKind(given["kind"]),
+        id=given["id"],
+        name=given["name"],
+        address=given["address"],
+    )
+
+
+def _told(report: ReportFile, row: ReportRow, actor: Actor) -> Told:
     return Told(
         summary=f"Report {report.name}, line {row.line}: refund {row.refund_id} is {row.status}.",
-        actor=Actor(
-            kind=ActorKind(given["kind"]),
-            id=given["id"],
-            name=given["name"],
-            address=given["address"],
-        ),
+        actor=actor,
         at=report.uploaded_at,
         facts={
             "report": report.pk,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from operations.domain.report_columns import read_mapping
 from operations.domain.statuses import Attention, Status
@@ -89,24 +91,27 @@ def test_a_file_alone_settles_nothing_and_the_provider_is_asked(stage: Stage) ->
 def test_the_preview_says_what_would_happen_and_changes_nothing(stage: Stage) -> None:
     settles, differs = unknown(stage), unknown(stage, order_id="4418")
     settled = stage.ask(stage.payment(), order_id="4419")
+    asks = unknown(stage, order_id="4420")
     before = Evidence.objects.count()
 
     report = read(
         stage,
         export(
             [
-                line_of(settles, "re_a"),
+                known_line_of(settles, "re_a"),
                 line_of(settled, settled.provider_object_id),
                 line_of(differs, "re_c", amount="37.99"),
                 line("re_d"),
                 line("re_e", amount="many"),
+                line_of(asks, "re_f"),
             ]
         ),
     )
 
-    assert (report.state, report.rows) == ("read", 5)
+    assert (report.state, report.rows) == ("read", 6)
     assert report.previewed == {
         "matches": 1,
+        "needs_lookup": 1,
         "nothing_new": 1,
         "contradicts": 1,
         "unknown": 1,
@@ -118,6 +123,7 @@ def test_the_preview_says_what_would_happen_and_changes_nothing(stage: Stage) ->
         (4, "contradicts"),
         (5, "unknown"),
         (6, "bad"),
+        (7, "needs_lookup"),
     ]
     settles.refresh_from_db()
     assert settles.status == Status.UNKNOWN
@@ -265,23 +271,34 @@ def test_two_that_work_on_one_report_do_no_harm(stage: Stage) -> None:
     assert ReportRow.objects.count() == 1
 
 
+@contextmanager
+def refused_by(table: str) -> Iterator[Callable[[], None]]:
+    """The table takes no row about refund re_2, until the value is called."""
+
+    def run(text: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {table} {text}")
+
+    def relent() -> None:
+        run("DROP CONSTRAINT IF EXISTS not_this_one")
+
+    run("ADD CONSTRAINT not_this_one CHECK (provider_object_id <> 're_2') NOT VALID")
+    yield relent
+    relent()
+
+
 @pytest.fixture
 def database_refuses_re_2() -> Iterator[Callable[[], None]]:
     """The database takes no refund with this id, until the fixture's value is called."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "ALTER TABLE operations_providerrefund ADD CONSTRAINT not_this_one"
-            " CHECK (provider_object_id <> 're_2')"
-        )
+    with refused_by("operations_providerrefund") as relent:
+        yield relent
 
-    def relent() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "ALTER TABLE operations_providerrefund DROP CONSTRAINT IF EXISTS not_this_one"
-            )
 
-    yield relent
-    relent()
+@pytest.fixture
+def _database_refuses_evidence_of_re_2() -> Iterator[None]:
+    """The database takes no evidence about this refund."""
+    with refused_by("operations_evidence"):
+        yield
 
 
 def test_a_line_that_fails_delays_no_other_and_may_be_tried_again(
@@ -433,3 +450,56 @@ def test_a_line_that_shows_no_payment_of_ours_has_the_provider_asked(stage: Stag
     assert operation.status == Status.UNKNOWN
     assert operation.next_check_at is not None
     assert results(report) == {"re_copied": "needs_lookup"}
+
+
+def test_lines_of_many_operations_are_applied_by_as_many_statements_as_those_of_few(
+    stage: Stage,
+) -> None:
+    def statements(count: int) -> int:
+        operations = [unknown(stage, order_id=f"{count}-{number}") for number in range(count)]
+        lines = [known_line_of(row, f"re_{row.order_id}") for row in operations]
+        report = read(stage, export(lines))
+        let_apply(engine=stage.engine, report_id=report.pk, actor=ALICE)
+        with CaptureQueriesContext(connection) as sent:
+            apply_report(engine=stage.engine, report_id=report.pk, is_over=lambda: False)
+        assert set(results(report).values()) == {"applied"}
+        return len(sent)
+
+    assert statements(2) == statements(7) <= 32
+
+
+@pytest.mark.usefixtures("_database_refuses_evidence_of_re_2")
+def test_a_line_that_can_not_be_applied_takes_no_other_operation_with_it(stage: Stage) -> None:
+    operations = [unknown(stage, order_id=str(number)) for number in range(5)]
+    lines = [known_line_of(row, f"re_{row.order_id}") for row in operations]
+    report = read(stage, export(lines))
+    let_apply(engine=stage.engine, report_id=report.pk, actor=ALICE)
+
+    apply_report(engine=stage.engine, report_id=report.pk, is_over=lambda: False)
+
+    wanted = ["applied", "applied", "failed", "applied", "applied"]
+    assert list(results(report).values()) == wanted
+    for operation in operations:
+        operation.refresh_from_db()
+        entries = AuditEntry.objects.filter(operation_id=operation.pk).order_by("number")
+        assert first_break(entries) is None
+    assert [row.status for row in operations] == [
+        Status.UNKNOWN if result == "failed" else Status.SUCCEEDED for result in wanted
+    ]
+
+
+def test_lines_about_one_operation_are_taken_in_their_order(stage: Stage) -> None:
+    operation = unknown(stage)
+    lines = [
+        known_line_of(operation, "re_ours", status="pending"),
+        line_of(operation, "re_ours"),
+        line_of(operation, "re_second"),
+        line_of(operation, "re_ours", status="failed"),
+    ]
+
+    report = applied(stage, export(lines))
+
+    told = list(report.lines.order_by("line").values_list("result", flat=True))
+    assert told == ["applied", "applied", "contradicts", "contradicts"]
+    operation.refresh_from_db()
+    assert operation.status == Status.FAILED

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, ngettext_lazy
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.report_columns import ColumnMapping, MappingRefused, read_mapping
@@ -19,11 +21,24 @@ from operations.services.report_reading import read_report
 from operations.services.reporting import ReportRefused, let_apply, receive_report
 
 _PREVIEW = {
-    Preview.MATCHES: "would change an operation",
-    Preview.NOTHING_NEW: "say nothing new",
-    Preview.CONTRADICTS: "contradict an operation: it would be shown to people",
-    Preview.UNKNOWN: "are unknown to us: they would be kept as made outside",
-    Preview.BAD: "can't be read",
+    Preview.MATCHES: ngettext_lazy("would change an operation", "would change operations", "count"),
+    Preview.NEEDS_LOOKUP: ngettext_lazy(
+        "names an operation on its word alone: the provider would be asked",
+        "name operations on their word alone: the provider would be asked",
+        "count",
+    ),
+    Preview.NOTHING_NEW: ngettext_lazy("says nothing new", "say nothing new", "count"),
+    Preview.CONTRADICTS: ngettext_lazy(
+        "contradicts an operation: it would be shown to people",
+        "contradict operations: they would be shown to people",
+        "count",
+    ),
+    Preview.UNKNOWN: ngettext_lazy(
+        "is unknown to us: it would be kept as made outside",
+        "are unknown to us: they would be kept as made outside",
+        "count",
+    ),
+    Preview.BAD: ngettext_lazy("can't be read", "can't be read", "count"),
 }
 
 
@@ -57,14 +72,17 @@ class Command(BaseCommand):
         read_report(engine=engine, report_id=report.pk, is_over=lambda: False, say=self._reading)
         report.refresh_from_db()
         if report.state == ReportState.READING:
-            raise CommandError("Another process is reading this report. Run this again later.")
+            raise CommandError(_("Another process is reading this report. Run this again later."))
         if report.state == ReportState.REFUSED:
             raise CommandError(report.problem)
         self._show(report)
         if not options["apply"]:
             self.stdout.write(
-                f"Nothing was changed. Apply it in the console (/reports/{report.pk}/) or run this"
-                " again with --apply."
+                _(
+                    "Nothing was changed. Apply it in the console (/reports/%(report)s/) or run"
+                    " this again with --apply."
+                )
+                % {"report": report.pk}
             )
             return
         self._apply(report)
@@ -84,9 +102,13 @@ class Command(BaseCommand):
                     actor=self._actor,
                 )
         except UnknownAccount:
-            raise CommandError(f"There is no account named {options['account']}.") from None
+            raise CommandError(
+                _("There is no account named %(name)s.") % {"name": options["account"]}
+            ) from None
         except OSError as error:
-            raise CommandError(f"{path} can't be read: {error.strerror}.") from None
+            raise CommandError(
+                _("%(file)s can't be read: %(reason)s.") % {"file": path, "reason": error.strerror}
+            ) from None
         except (ReportRefused, MappingRefused) as error:
             raise CommandError(str(error)) from None
 
@@ -101,27 +123,37 @@ class Command(BaseCommand):
         )
         report.refresh_from_db()
         if report.state != ReportState.APPLIED:
-            raise CommandError("Another process is applying this report. It goes on there.")
+            raise CommandError(_("Another process is applying this report. It goes on there."))
         for result in RowResult:
             count = report.results.get(result, 0)
             if count:
                 self.stdout.write(f"{count:>10,}  {result.label}")
 
     def _show(self, report: ReportFile) -> None:
-        self.stdout.write(f"{report.rows:,} lines:")
+        told = ngettext("%(lines)s line:", "%(lines)s lines:", report.rows)
+        self.stdout.write(told % {"lines": f"{report.rows:,}"})
         for kind, words in _PREVIEW.items():
             if count := report.previewed.get(kind, 0):
-                self.stdout.write(f"{count:>10,}  {words}")
+                self.stdout.write(f"{count:>10,}  {words % {'count': count}}")
         bad = report.lines.filter(preview=Preview.BAD).order_by("line")[:10]
         for row in bad:
-            self.stdout.write(f"  line {row.line}: {row.problem}")
+            told = _("line %(line)s: %(problem)s")
+            self.stdout.write("  " + told % {"line": row.line, "problem": row.problem})
 
     def _reading(self, report: ReportFile) -> None:
         share = 100 * report.read_bytes // max(1, report.size_bytes)
-        self.stderr.write(f"read {report.rows:,} lines, {share} %")
+        told = ngettext(
+            "read %(lines)s line, %(share)s %%", "read %(lines)s lines, %(share)s %%", report.rows
+        )
+        self.stderr.write(told % {"lines": f"{report.rows:,}", "share": share})
 
     def _applying(self, report: ReportFile) -> None:
-        self.stderr.write(f"applied {report.applied_rows:,} of {report.rows:,} lines")
+        told = ngettext(
+            "applied %(done)s of %(lines)s line",
+            "applied %(done)s of %(lines)s lines",
+            report.rows,
+        )
+        self.stderr.write(told % {"done": f"{report.applied_rows:,}", "lines": f"{report.rows:,}"})
 
 
 def _mapping(path: Path | None) -> ColumnMapping:
@@ -132,4 +164,4 @@ def _mapping(path: Path | None) -> ColumnMapping:
     except ValueError as error:
         if isinstance(error, MappingRefused):
             raise
-        raise MappingRefused(f"{path} is not JSON.") from None
+        raise MappingRefused(_("%(file)s is not JSON.") % {"file": path}) from None
