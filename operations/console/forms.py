@@ -106,6 +106,33 @@ class OutsideForm(forms.Form):
     )
 
 
+class ReasonForm(forms.Form):
+    """Why something is done."""
+
+    reason = forms.CharField(max_length=500, error_messages={"required": _("Say why.")})
+
+
+class KeyForm(forms.Form):
+    """The name that people recognise a key by."""
+
+    name = forms.CharField(
+        max_length=100,
+        error_messages={
+            "required": _("Name who will use the key."),
+            "max_length": _("The name can have 100 characters."),
+        },
+    )
+
+    def clean_name(self) -> str:
+        """One line of text that can be shown."""
+        name: str = self.cleaned_data["name"]
+        if not name.isprintable():
+            raise forms.ValidationError(
+                _("The name can't have control characters or broken Unicode.")
+            )
+        return name
+
+
 class PolicyForm(forms.Form):
     """On or off, and why."""
 

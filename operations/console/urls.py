@@ -3,11 +3,13 @@
 from django.urls import URLPattern, URLResolver, path
 
 from operations.console.views import (
+    accounts,
     backfill,
     claims,
     closing,
     inbox,
     insights,
+    keys,
     notices,
     operation,
     orphans,
@@ -87,5 +89,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("insights/", insights.insights, name="insights"),
     path("money/", orphans.money, name="money"),
     path("settings/", settings.own_settings, name="settings"),
+    path("accounts/", accounts.accounts, name="accounts"),
+    path("accounts/<int:account_id>/", accounts.account, name="account"),
+    path("accounts/<int:account_id>/pause/", accounts.pause, name="account-pause"),
+    path("accounts/<int:account_id>/resume/", accounts.resume, name="account-resume"),
+    path("keys/", keys.keys, name="keys"),
+    path("keys/<int:key_id>/revoke/", keys.revoke, name="key-revoke"),
     path("policies/", policies.policies, name="policies"),
 ]

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from operations.domain.audit import Actor
 from operations.models import ApiKey, AuditEntry
@@ -32,6 +33,36 @@ def create_api_key(*, engine: Engine, name: str, actor: Actor) -> tuple[ApiKey, 
         after={"name": name, "prefix": key.prefix},
     )
     return key, secret
+
+
+class KeyRefused(Exception):
+    """The key can't be made or revoked that way; nothing was changed."""
+
+
+@transaction.atomic
+def revoke_api_key(*, engine: Engine, key_id: int, reason: str, actor: Actor) -> ApiKey:
+    """End a key, for good: it opens nothing any more, and its subscriptions end with it.
+
+    Raises KeyRefused, ApiKey.DoesNotExist.
+    """
+    key = ApiKey.objects.select_for_update(no_key=True).get(pk=key_id)
+    if key.revoked_at is not None:
+        raise KeyRefused(gettext("This key was revoked before."))
+    if not reason.strip():
+        raise KeyRefused(gettext("Say why the key is revoked."))
+    key.revoked_at = engine.clock()
+    key.save(update_fields=["revoked_at"])
+    named = {"name": key.name, "prefix": key.prefix}
+    AuditEntry.append(
+        operation_id=None,
+        actor=actor,
+        action="api_key_revoked",
+        now=key.revoked_at,
+        before={**named, "revoked": False},
+        after={**named, "revoked": True},
+        reason=reason.strip(),
+    )
+    return key
 
 
 def find_api_key(*, engine: Engine, secret: str) -> ApiKey | None:

@@ -1,6 +1,7 @@
 """Pausing: people stop all sending on an account, and let it go on again. Look-ups go on."""
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from operations.domain.audit import Actor
 from operations.domain.statuses import Status
@@ -20,9 +21,11 @@ def pause_sending(*, engine: Engine, account: Account, reason: str, actor: Actor
     """
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.paused_at is not None:
-        raise PauseRefused(f"Sending on {account.name} is paused already.")
+        raise PauseRefused(
+            gettext("Sending on {account} is paused already.").format(account=account.name)
+        )
     if not reason.strip():
-        raise PauseRefused("Say why sending is paused.")
+        raise PauseRefused(gettext("Say why sending is paused."))
     account.paused_at = engine.clock()
     account.paused_by = actor.name[:255]
     account.pause_reason = reason.strip()[:500]
@@ -35,9 +38,11 @@ def resume_sending(*, engine: Engine, account: Account, reason: str, actor: Acto
     """Let sending go on. What waited is checked at once. Raises PauseRefused."""
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.paused_at is None:
-        raise PauseRefused(f"Sending on {account.name} is not paused.")
+        raise PauseRefused(
+            gettext("Sending on {account} is not paused.").format(account=account.name)
+        )
     if not reason.strip():
-        raise PauseRefused("Say why sending can go on.")
+        raise PauseRefused(gettext("Say why sending can go on."))
     account.paused_at = None
     account.paused_by = account.pause_reason = ""
     _save(engine, account, "sending_resumed", reason, actor)
@@ -57,6 +62,7 @@ def _save(engine: Engine, account: Account, action: str, reason: str, actor: Act
         actor=actor,
         action=action,
         now=engine.clock(),
+        before={"account": account.name, "paused": account.paused_at is None},
         after={"account": account.name, "paused": account.paused_at is not None},
         reason=reason.strip(),
     )

@@ -31,6 +31,8 @@ def addresses() -> list[str]:
         "report_id": 1,
         "run_id": 1,
         "event_pk": 1,
+        "account_id": 1,
+        "key_id": 1,
     }
     return [
         reverse(
