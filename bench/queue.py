@@ -189,7 +189,7 @@ _OPERATION: Mapping[str, str] = {
     "reference": "'line-' || n",
     "idempotency_key": "'key-' || n",
     "provider_object_id": "CASE WHEN n %% 100 = 0 OR n %% 50 = 3 THEN '' ELSE 're_' || n END",
-    "amount": "100 + n * 7919 %% 100000",
+    "amount": "100 + n::bigint * 7919 %% 100000",
     "currency": "CASE n %% 3 WHEN 0 THEN 'usd' WHEN 1 THEN 'eur' ELSE 'gbp' END",
     "created_at": _SINCE,
     "status": _STATUS,
