@@ -165,6 +165,13 @@ def decimals(currency: str) -> int:
     return 3 if currency in THREE_DECIMAL else 2
 
 
+def shown_decimals(money: Money) -> int:
+    """How many decimals people write: none where only whole units exist."""
+    if money.currency in WHOLE_UNITS_ONLY and money.amount % 100 == 0:
+        return 0
+    return decimals(money.currency)
+
+
 def amount_problem(amount: int, currency: str) -> str | None:
     """Why this amount cannot be refunded in this currency, or None."""
     if amount <= 0:

@@ -3,9 +3,10 @@
 import json
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from babel.core import Locale
 from babel.numbers import format_currency
 from django import template
 from django.template.context import Context
@@ -14,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
 
 from operations.console import notice_wording, wording
-from operations.domain.money import Money, decimals
+from operations.domain.money import Money, decimals, shown_decimals
 from operations.domain.orphans import Weighed
 from operations.domain.sentences import Outside, Sentence, Value
 from operations.models import Operation, Subscription
@@ -27,6 +28,10 @@ LATE_S = 60
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+#: A currency that has no sign of its own is written with its code, which needs some room.
+_CODE_BESIDE_DIGITS = re.compile(r"([A-Za-z])(?=[0-9])")
+
+
 @register.filter
 def money(value: Money) -> str:
     """An amount as the reader's language writes it, with the digits that Stripe counts."""
@@ -37,12 +42,22 @@ def money(value: Money) -> str:
 
 
 def _by_locale(value: Money) -> str:
-    return format_currency(
+    locale, places = to_locale(get_language() or "en"), shown_decimals(value)
+    text = format_currency(
         value.major(),
         value.currency.upper(),
-        locale=to_locale(get_language() or "en"),
-        decimal_quantization=False,
+        format=_money_pattern(locale, places),
+        locale=locale,
+        currency_digits=False,
     )
+    return _CODE_BESIDE_DIGITS.sub("\\1\N{NO-BREAK SPACE}", text)
+
+
+@cache
+def _money_pattern(locale: str, places: int) -> str:
+    """The locale's own pattern, with so many decimals: its digits are not Stripe's."""
+    pattern = str(Locale.parse(locale).currency_formats["standard"].pattern)
+    return pattern.replace("0.00", f"0.{'0' * places}" if places else "0")
 
 
 class _Shape(NamedTuple):
