@@ -12,7 +12,7 @@ from operations.domain.absence import Lack
 from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
 from operations.domain.contradiction import Aspect
 from operations.domain.matching import Field, Verdict
-from operations.domain.orphans import Hint, OrphanReason
+from operations.domain.orphans import EventReason, Hint, OrphanReason
 from operations.domain.report_preview import Preview
 from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import BackfillState
@@ -116,6 +116,9 @@ ORPHAN: dict[str, Promise] = {
     OrphanReason.REFERENCE_UNKNOWN: gettext_lazy("Reference unknown"),
     OrphanReason.DIFFERS: gettext_lazy("Claims an operation but differs"),
     OrphanReason.NOT_OUR_PAYMENT: gettext_lazy("Payment not ours"),
+    EventReason.NOT_OUR_ACCOUNT: gettext_lazy("Account not ours"),
+    EventReason.NO_REFUND: gettext_lazy("Refund not seen"),
+    EventReason.NOT_OUR_PAYMENT: gettext_lazy("Payment not ours"),
 }
 ORPHAN_MEANS: dict[str, Promise] = {
     OrphanReason.NO_REFERENCE: gettext_lazy("Nothing in the refund names an operation."),
@@ -124,6 +127,13 @@ ORPHAN_MEANS: dict[str, Promise] = {
     ),
     OrphanReason.DIFFERS: gettext_lazy("It names an operation of ours with other terms."),
     OrphanReason.NOT_OUR_PAYMENT: gettext_lazy("No operation was ever asked for on its payment."),
+    EventReason.NOT_OUR_ACCOUNT: gettext_lazy("It came from an account that is not set up here."),
+    EventReason.NO_REFUND: gettext_lazy(
+        "It says that money went back on a payment of ours, and no refund that we know is it."
+    ),
+    EventReason.NOT_OUR_PAYMENT: gettext_lazy(
+        "It says that money went back on a payment that no operation was ever asked for."
+    ),
 }
 HINT: dict[str, Promise] = {
     Hint.PAYMENT: gettext_lazy("Same payment"),

@@ -20,6 +20,14 @@ class OrphanReason(StrEnum):
     NOT_OUR_PAYMENT = "not_our_payment"
 
 
+class EventReason(StrEnum):
+    """Why nothing ties an event to an operation."""
+
+    NOT_OUR_ACCOUNT = "not_our_account"
+    NO_REFUND = "no_refund"
+    NOT_OUR_PAYMENT = "event_not_our_payment"
+
+
 class Hint(StrEnum):
     """What is held against a possible operation."""
 
@@ -46,7 +54,7 @@ class OrphanFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Possible:
-    """An operation of the same payment."""
+    """An operation of the same payment, or one that somebody named."""
 
     operation_id: str
     amount: int
@@ -54,6 +62,7 @@ class Possible:
     status: Status
     first_sent_at: datetime | None
     has_refund: bool
+    same_payment: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ def why_orphan(
 
 
 def weigh(orphan: OrphanFacts, possible: Possible) -> tuple[Weighed, ...]:
-    """What speaks for and against an operation of the same payment. It proves nothing."""
+    """What speaks for and against an operation. It proves nothing."""
     sent, made = possible.first_sent_at, orphan.made_at
     in_time = Verdict.MISSING
     if sent is not None and made is not None:
@@ -84,7 +93,7 @@ def weigh(orphan: OrphanFacts, possible: Possible) -> tuple[Weighed, ...]:
     if orphan.names:
         reference = _verdict(orphan.names == possible.operation_id)
     return (
-        Weighed(Hint.PAYMENT, Verdict.SAME),
+        Weighed(Hint.PAYMENT, _verdict(possible.same_payment)),
         Weighed(Hint.AMOUNT, _verdict(orphan.amount == possible.amount)),
         Weighed(Hint.CURRENCY, _verdict(orphan.currency == possible.currency)),
         Weighed(Hint.TIME, in_time),
@@ -103,6 +112,7 @@ def can_be_linked(status: Status, weighed: tuple[Weighed, ...]) -> bool:
     """Whether a person may link it at all: terms and reference contradict nothing."""
     against = {row.hint for row in weighed if row.verdict is Verdict.DIFFERENT}
     return status is not Status.OPEN and not against & {
+        Hint.PAYMENT,
         Hint.AMOUNT,
         Hint.CURRENCY,
         Hint.REFERENCE,

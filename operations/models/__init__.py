@@ -13,6 +13,7 @@ from operations.models.heartbeat import WORKER, Heartbeat
 from operations.models.inbox import EventHandling, Handling, InboxItem
 from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
+from operations.models.orphan_event import OrphanEvent
 from operations.models.outside import Discrepancy, MadeOutside
 from operations.models.payment import Payment
 from operations.models.policy import Policy, PolicyName
@@ -54,6 +55,7 @@ __all__ = [
     "MadeOutside",
     "Measure",
     "Operation",
+    "OrphanEvent",
     "Payment",
     "Policy",
     "PolicyName",

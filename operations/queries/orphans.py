@@ -1,15 +1,11 @@
 """Refunds without an operation and totals that don't add up, page by page, newest first."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TypeVar
 from uuid import UUID
 
-from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySet, Value
-from django.db.models.lookups import LessThan
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from operations.domain.identity import METADATA_ENVIRONMENT
 from operations.domain.matching import OurMark, our_mark
@@ -27,6 +23,8 @@ from operations.domain.orphans import (
 from operations.domain.statuses import Status
 from operations.models import Discrepancy, MadeOutside, Operation, Payment, ProviderRefund
 from operations.queries.figures import COUNT_CAP
+from operations.queries.orphan_events import OrphanEventRow, count_orphan_events, orphan_event_page
+from operations.queries.places import beyond, place
 
 PAGE_SIZE = 50
 _GONE = ("failed", "canceled")
@@ -37,6 +35,7 @@ class OrphanView(StrEnum):
 
     PAYMENTS = "payments"
     TOTALS = "totals"
+    EVENTS = "events"
     ELSEWHERE = "elsewhere"
     OUTSIDE = "outside"
 
@@ -79,6 +78,7 @@ class OrphanPage:
 
     refunds: tuple[OrphanRow, ...] = ()
     totals: tuple[TotalRow, ...] = ()
+    events: tuple[OrphanEventRow, ...] = ()
     next_after: str = ""
 
 
@@ -86,16 +86,19 @@ def orphan_page(*, view: OrphanView, query: str, after: str, environment: str) -
     """The page that follows the place `after`; `query` is an exact id."""
     if view is OrphanView.TOTALS:
         return _totals(query, after)
+    if view is OrphanView.EVENTS:
+        events, next_after = orphan_event_page(query=query, after=after)
+        return OrphanPage(events=events, next_after=next_after)
     rows = orphans(view, environment).select_related("account", "made_outside")
     if query:
         rows = rows.filter(Q(provider_object_id=query) | Q(charge=query) | Q(payment_intent=query))
     rows = rows.order_by("-first_seen_at", "-pk")
-    found = list(_beyond(rows, "first_seen_at", after)[: PAGE_SIZE + 1])
+    found = list(beyond(rows, "first_seen_at", after)[: PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     more = len(found) > PAGE_SIZE
     return OrphanPage(
         refunds=described(shown),
-        next_after=_place(shown[-1].first_seen_at, shown[-1].pk) if more else "",
+        next_after=place(shown[-1].first_seen_at, shown[-1].pk) if more else "",
     )
 
 
@@ -115,14 +118,19 @@ def orphans(view: OrphanView, environment: str) -> QuerySet[ProviderRefund]:
             return rows.filter(~found, ours)
 
 
-def described(refunds: Sequence[ProviderRefund]) -> tuple[OrphanRow, ...]:
-    """Each refund with its reason and its candidates: three queries for all of them."""
+def described(
+    refunds: Sequence[ProviderRefund], *, also: UUID | None = None
+) -> tuple[OrphanRow, ...]:
+    """Each refund with its reason and its candidates: three queries for all of them.
+
+    `also` is an operation that somebody named: it is a candidate of each, if it is of its account.
+    """
     payments = Payment.objects.filter(
         Q(charge__in={row.charge for row in refunds if row.charge})
         | Q(payment_intent__in={row.payment_intent for row in refunds if row.payment_intent})
     )
     operations = list(
-        Operation.objects.filter(payment__in=payments)
+        Operation.objects.filter(Q(payment__in=payments) | Q(pk=also))
         .select_related("payment", "account")
         .annotate(has_refund=Exists(_counted_refunds()))
         .order_by("created_at", "pk")
@@ -136,7 +144,7 @@ def described(refunds: Sequence[ProviderRefund]) -> tuple[OrphanRow, ...]:
         .values_list("pk", flat=True)
         .order_by()
     )
-    return tuple(_row(row, operations, known, marks.get(row.pk), exist) for row in refunds)
+    return tuple(_row(row, operations, known, marks.get(row.pk), exist, also) for row in refunds)
 
 
 def _row(
@@ -145,6 +153,7 @@ def _row(
     known: set[tuple[int, str]],
     mark: OurMark | None,
     exist: set[UUID],
+    also: UUID | None,
 ) -> OrphanRow:
     facts = OrphanFacts(
         amount=refund.amount,
@@ -157,9 +166,9 @@ def _row(
         row
         for row in operations
         if row.account_id == refund.account_id
-        and names & {row.payment.charge, row.payment.payment_intent}
+        and (row.pk == also or names & {row.payment.charge, row.payment.payment_intent})
     ]
-    candidates = [_candidate(facts, row) for row in mine]
+    candidates = [_candidate(facts, row, names) for row in mine]
     return OrphanRow(
         refund=refund,
         money=Money(refund.amount, refund.currency),
@@ -174,7 +183,8 @@ def _row(
     )
 
 
-def _candidate(facts: OrphanFacts, operation: Operation) -> Candidate:
+def _candidate(facts: OrphanFacts, operation: Operation, names: set[str]) -> Candidate:
+    payment = operation.payment
     status = Status(operation.status)
     hints = weigh(
         facts,
@@ -185,6 +195,7 @@ def _candidate(facts: OrphanFacts, operation: Operation) -> Candidate:
             status=status,
             first_sent_at=operation.first_sent_at,
             has_refund=bool(getattr(operation, "has_refund", False)),
+            same_payment=bool(names & {payment.charge, payment.payment_intent}),
         ),
     )
     return Candidate(operation=operation, hints=hints, linkable=can_be_linked(status, hints))
@@ -197,6 +208,7 @@ def orphan_counts(environment: str) -> dict[OrphanView, int]:
         view: orphans(view, environment).order_by()[:most].count()
         for view in (OrphanView.PAYMENTS, OrphanView.ELSEWHERE, OrphanView.OUTSIDE)
     }
+    counts[OrphanView.EVENTS] = count_orphan_events(most)
     counts[OrphanView.TOTALS] = Discrepancy.objects.filter(closed_at__isnull=True)[:most].count()
     return counts
 
@@ -206,7 +218,7 @@ def _totals(query: str, after: str) -> OrphanPage:
     if query:
         rows = rows.filter(Q(payment__charge=query) | Q(payment__payment_intent=query))
     rows = rows.order_by("-opened_at", "-pk")
-    found = list(_beyond(rows, "opened_at", after)[: PAGE_SIZE + 1])
+    found = list(beyond(rows, "opened_at", after)[: PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     more = len(found) > PAGE_SIZE
     operations = list(
@@ -225,7 +237,7 @@ def _totals(query: str, after: str) -> OrphanPage:
             )
             for row in shown
         ),
-        next_after=_place(shown[-1].opened_at, shown[-1].pk) if more else "",
+        next_after=place(shown[-1].opened_at, shown[-1].pk) if more else "",
     )
 
 
@@ -238,29 +250,3 @@ def _payments() -> QuerySet[Payment]:
 
 def _counted_refunds() -> QuerySet[ProviderRefund]:
     return ProviderRefund.objects.filter(operation=OuterRef("pk")).exclude(status__in=_GONE)
-
-
-class _Pair(Func):
-    """`(a, b)`, to be compared as a whole."""
-
-    template = "(%(expressions)s)"
-    output_field = BooleanField()
-
-
-_Row = TypeVar("_Row", ProviderRefund, Discrepancy)
-
-
-def _beyond(rows: QuerySet[_Row], time: str, after: str) -> QuerySet[_Row]:
-    found = re.fullmatch(r"(\d{8}T\d{6}\.\d{6})~(\d{1,18})", after)
-    if not found:
-        return rows
-    try:
-        at = datetime.strptime(found[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
-    except ValueError:
-        return rows
-    place = _Pair(Value(at), Value(int(found[2])))
-    return rows.filter(LessThan(_Pair(F(time), F("pk")), place))
-
-
-def _place(at: datetime, pk: int) -> str:
-    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S.%f}~{pk}"

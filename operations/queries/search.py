@@ -86,7 +86,7 @@ def find(text: str) -> list[UUID]:
     """
     if not text:
         return []
-    uuid = _uuid(text)
+    uuid = as_uuid(text)
     if uuid is not None:
         likely: tuple[str, ...] = (_BY_ID, _BY_ATTEMPT, _BY_ORDER)
     else:
@@ -107,7 +107,8 @@ def _look(where: Sequence[str], text: str, uuid: UUID | None) -> list[UUID]:
         return [found for (found,) in cursor.fetchall()]
 
 
-def _uuid(text: str) -> UUID | None:
+def as_uuid(text: str) -> UUID | None:
+    """The id that a text is, if it is one."""
     try:
         return UUID(text)
     except ValueError:

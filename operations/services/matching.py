@@ -23,6 +23,7 @@ from operations.services.disputing import take_dispute
 from operations.services.engine import Engine
 from operations.services.ground import Ground, Told, survey
 from operations.services.learning import Learned
+from operations.services.orphan_events import keep_orphan
 from operations.services.seeing import see_refund
 from operations.services.settling import raise_attention
 
@@ -175,6 +176,7 @@ def _by_request_key(ground: Ground, event: Told) -> Handled:
     operation = ground.operation(ground.operation_with_key(event))
     if operation is None or not ground.names_the_payment(event, operation):
         # Somebody refunded something of the payment: the list shows what, beside what is unknown.
+        keep_orphan(ground, event)
         doubted = ground.operation(ground.in_doubt_on(event))
         look_up = _ask_for_look_up(ground, doubted) if doubted is not None else None
         return Handled(handling=Handling.NOT_OURS, look_up=look_up)
@@ -190,5 +192,7 @@ def _by_request_key(ground: Ground, event: Told) -> Handled:
 def _keep_foreign(ground: Ground, event: Told, learned: Learned, refund: RefundFacts) -> None:
     """A refund that is not proven to be an operation's is kept: it counts against the till."""
     account = ground.account_of(event)
-    if account is not None:
+    if account is None:
+        keep_orphan(ground, event)
+    else:
         see_refund(account, refund, operation=None, learned=learned, now=ground.now)

@@ -95,3 +95,40 @@ def test_a_policy_says_who_and_why_and_stays() -> None:
         rows.update("policy", policy, enabled=False)
     with refused(rows, by="policy_no_delete"):
         rows.text("DELETE FROM operations_policy")
+
+
+def orphan_event(rows: Rows, **columns: Any) -> int:
+    given: dict[str, Any] = {
+        "event_id": 1,
+        "filed_at": NOW,
+        "provider_event_id": "evt_1",
+        "event_type": "charge.refunded",
+        "event_account": "",
+        "charge": "ch_1",
+        "payment_intent": "",
+        "happened_at": NOW,
+        "seen_at": NOW,
+        "reason": "",
+        "found_by": "",
+        "found_by_name": "",
+    }
+    return int(rows.insert("orphanevent", **given | columns))
+
+
+def test_an_event_without_a_match_is_kept_once_and_answered_once() -> None:
+    rows = Rows()
+    with refused(rows, by="orphan_event_no_truncate"):
+        rows.text("TRUNCATE operations_orphanevent")
+    event = orphan_event(rows)
+    with refused(rows, by="orphan_event_once", sqlstate=UNIQUE):
+        orphan_event(rows)
+    with refused(rows, by="orphan_event_answer_is_whole", sqlstate=CHECK):
+        orphan_event(rows, provider_event_id="evt_2", found_at=NOW, found_by="1")
+    with refused(rows, by="orphan_event_frozen"):
+        rows.update("orphanevent", event, charge="ch_2")
+    answer: dict[str, Any] = {"found_at": NOW, "found_by": "1", "found_by_name": "Dana"}
+    rows.update("orphanevent", event, reason="Goodwill.", **answer)
+    with refused(rows, by="orphan_event_answered_once"):
+        rows.update("orphanevent", event, reason="Other.")
+    with refused(rows, by="orphan_event_no_delete"):
+        rows.text("DELETE FROM operations_orphanevent")

@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from operations.console.forms import LinkForm, OutsideForm
@@ -16,7 +17,7 @@ from operations.models import Discrepancy, ProviderRefund
 from operations.queries.conservation import account_sheets, payment_sheet
 from operations.queries.figures import COUNT_CAP
 from operations.queries.orphans import OrphanView, described, orphan_counts, orphan_page
-from operations.queries.search import clean_query
+from operations.queries.search import as_uuid, clean_query
 from operations.services.engine import default_engine
 from operations.services.orphans import (
     Link,
@@ -28,10 +29,11 @@ from operations.services.orphans import (
 from operations.services.weighing import StaleView
 
 _VIEW_NAMES = {
-    OrphanView.PAYMENTS: "On our payments",
-    OrphanView.TOTALS: "Totals",
-    OrphanView.ELSEWHERE: "Elsewhere",
-    OrphanView.OUTSIDE: "Made outside",
+    OrphanView.PAYMENTS: gettext_lazy("On our payments"),
+    OrphanView.TOTALS: gettext_lazy("Totals"),
+    OrphanView.EVENTS: gettext_lazy("Events"),
+    OrphanView.ELSEWHERE: gettext_lazy("Elsewhere"),
+    OrphanView.OUTSIDE: gettext_lazy("Made outside"),
 }
 
 
@@ -167,8 +169,12 @@ def money(request: ConsoleRequest) -> HttpResponse:
 def _orphan_page(
     request: ConsoleRequest, refund: ProviderRefund, *, status: int = 200, **forms: Any
 ) -> HttpResponse:
-    (row,) = described([refund])
-    return answer(request, "operations/orphan.html", {"row": row} | forms, status=status)
+    typed = clean_query(request.GET.get("operation", "") or request.POST.get("operation", ""))
+    named = as_uuid(typed)
+    (row,) = described([refund], also=named)
+    found = {candidate.operation.pk for candidate in row.candidates}
+    context = {"row": row, "typed": typed, "typed_missing": bool(typed) and named not in found}
+    return answer(request, "operations/orphan.html", context | forms, status=status)
 
 
 def _refund_or_404(refund_id: int) -> ProviderRefund:

@@ -285,3 +285,19 @@ def test_money_page_and_the_rule_of_one_payment_agree(scenes: Scenes, signed_in:
     page = signed_in("viewer").get("/money/").content.decode()
     assert "All accounts" in page
     assert "€" in page
+
+
+def test_an_operation_named_by_its_id_is_shown_and_refused_for_another_payment(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    operation, other = scenes.unknown(made=False), scenes.unknown(made=False)
+    refund = orphan_beside(scenes, operation)
+    client = signed_in("operator")
+
+    page = client.get(f"/orphans/refunds/{refund.pk}/?operation={other.pk}").content.decode()
+
+    assert f"/operations/{other.pk}/" in page
+    assert "the terms differ" in page
+    assert link(client, refund, other).status_code == 422
+    unknown = client.get(f"/orphans/refunds/{refund.pk}/?operation=op_none").content.decode()
+    assert "No operation of this account has that id" in unknown
