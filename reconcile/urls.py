@@ -8,6 +8,8 @@ from django.urls import include, path
 
 from reconcile import health
 
+handler500 = "reconcile.errors.answer_error"
+
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -18,7 +18,7 @@ from operations.models import Account, ApiKey, Measure, SummingState
 #: Where the ages of unknown operations are cut, in seconds.
 AGE_CUTS_S = (300, 900, 1_800, 3_600, 7_200, 14_400, 86_400)
 #: How far back the chart by hour goes.
-RECENT_HOURS = 24
+RECENT_HOURS = 12
 
 
 @dataclass(kw_only=True)
