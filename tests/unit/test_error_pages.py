@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import OperationalError
+from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory, override_settings
 from django.urls import path
 
@@ -9,9 +10,9 @@ from reconcile import urls
 from reconcile.errors import answer_error
 
 
-def fails(request: object) -> None:
+def fails(request: HttpRequest) -> HttpResponse:
     """A view whose database is gone, or that has a fault."""
-    if "database" in str(getattr(request, "path", "")):
+    if "database" in request.path:
         raise OperationalError("connection refused")
     raise RuntimeError("a fault")
 
