@@ -7,7 +7,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from operations.console.flagging import flags_of
-from operations.domain.advice import advise, customer_message, why_not_sent
+from operations.domain.advice import advise, why_not_sent
 from operations.domain.closure import is_closable
 from operations.domain.conservation import out_of_operation
 from operations.domain.explain import explain
@@ -17,6 +17,7 @@ from operations.domain.statuses import Attention, Status
 from operations.models import Operation
 from operations.models.audit import first_break
 from operations.queries.absence import grade_of
+from operations.queries.answers import customer_message_of
 from operations.queries.dossier import (
     Dossier,
     Match,
@@ -79,12 +80,7 @@ def operation_context(
         ),
         "bar": _window_bar(operation, now),
         "ids": _ids(dossier),
-        "customer_message": customer_message(
-            status=status,
-            attention=bool(operation.attention),
-            money=operation.money,
-            order_id=operation.order_id,
-        ),
+        "customer_message": customer_message_of(operation),
         "sends_most": engine.budget.attempts_per_operation,
         "actor_id": actor_id,
     }

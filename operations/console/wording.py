@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from operations.domain.absence import Lack
-from operations.domain.closure import ClosingOutcome, EvidenceKind, SecondPersonReason
+from operations.domain.closure import ClosingOutcome, EvidenceKind, ReopenGround, SecondPersonReason
 from operations.domain.contradiction import Aspect
 from operations.domain.matching import Field, Verdict
 from operations.domain.orphans import EventReason, Hint, OrphanReason
@@ -37,6 +37,7 @@ REASON: dict[str, Promise] = {
     UnknownReason.INTERRUPTED: gettext_lazy("Interrupted while sending"),
     UnknownReason.UNSAFE_REFUSAL: gettext_lazy("Refusal says nothing"),
     UnknownReason.UNREADABLE_ANSWER: gettext_lazy("Unreadable answer"),
+    UnknownReason.REOPENED: gettext_lazy("Reopened by people"),
 }
 ATTENTION: dict[str, Promise] = {
     Attention.CONFLICT: gettext_lazy("Conflict"),
@@ -73,6 +74,10 @@ EVIDENCE: dict[str, Promise] = {
     EvidenceKind.BANK_STATEMENT: gettext_lazy("Bank or card statement"),
     EvidenceKind.ABSENT_IN_LOOKUP: gettext_lazy("Absent: look-ups found no refund"),
 }
+GROUND: dict[str, Promise] = {
+    ReopenGround.CONTRADICTED: gettext_lazy("Evidence contradicts it"),
+    ReopenGround.MISTAKE: gettext_lazy("It was a mistake"),
+}
 SECOND_PERSON: dict[str, Promise] = {
     SecondPersonReason.AMOUNT: gettext_lazy("the amount is above the limit for one person"),
     SecondPersonReason.NO_FRESH_ABSENCE: gettext_lazy(
@@ -80,6 +85,7 @@ SECOND_PERSON: dict[str, Promise] = {
     ),
     SecondPersonReason.ABSENCE_ALONE: gettext_lazy("nothing but an absence speaks for it"),
     SecondPersonReason.CONTRADICTION: gettext_lazy("something contradicts this outcome"),
+    SecondPersonReason.REOPENING: gettext_lazy("a closing is taken back by two people only"),
 }
 FIELD: dict[str, Promise] = {
     Field.AMOUNT: gettext_lazy("Amount"),
@@ -175,6 +181,12 @@ ACTION: dict[str, Promise] = {
     "claim_taken_over": gettext_lazy("took it over"),
     "proposed": gettext_lazy("proposed a closing"),
     "proposal_rejected": gettext_lazy("disagreed with the proposal"),
+    "reopened": gettext_lazy("reopened it"),
+    "reopening_proposed": gettext_lazy("proposed to reopen it"),
+    "noted": gettext_lazy("wrote a note"),
+    "reissue_asked": gettext_lazy("asked for a new refund in its place"),
+    "reissue_refused": gettext_lazy("got no new refund in its place"),
+    "reissued": gettext_lazy("had a new refund opened in its place"),
 }
 CLOSED_AS: dict[str, Promise] = {
     "closed_succeeded": gettext_lazy("Closed as succeeded."),

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from operations.domain.money import Money
-from operations.domain.sentences import Outside, Sentence, Value, say
+from operations.domain.sentences import Outside, Sentence, Value, gettext_noop, say
 from operations.domain.statuses import Attention, Status, UnknownReason
 
 
@@ -105,29 +105,40 @@ def _next_check(situation: Situation) -> Sentence:
     return say("Next automatic look-up at {at}", at=situation.next_check_at)
 
 
-def customer_message(*, status: Status, attention: bool, money: Money, order_id: str) -> Sentence:
-    """What a customer can be told now. It promises nothing that is not known."""
+def customer_message(*, status: Status, contested: bool, money: Money, order_id: str) -> Sentence:
+    """What a customer can be told now. It promises nothing that is not known.
+
+    `contested`: it is recorded as failed, and yet a refund of it may be there.
+    """
     values: dict[str, Value] = {"money": money, "order": Outside(order_id)}
-    if attention or status in (Status.OPEN, Status.UNKNOWN):
-        text = (
-            "We have asked for your {money} refund for order {order}. Our payment provider has "
-            "not confirmed it yet, so we are checking. You do not need to do anything."
-        )
-    elif status is Status.PROCESSING:
-        text = (
-            "Your {money} refund for order {order} is with our payment provider. "
-            "We will write again when it is done."
-        )
-    elif status is Status.SUCCEEDED:
-        text = (
-            "Your {money} refund for order {order} is on its way. Depending on your bank it "
-            "can take some days until you see it."
-        )
-    else:
-        text = (
-            "Your {money} refund for order {order} did not go through. "
-            "We are looking into it and will write again."
-        )
+    match status:
+        case Status.OPEN | Status.UNKNOWN:
+            text = gettext_noop(
+                "We have asked for your refund of {money} for order {order}. Our payment provider "
+                "has not confirmed it yet. You do not need to do anything."
+            )
+        case Status.PROCESSING:
+            text = gettext_noop(
+                "Your refund of {money} for order {order} is with our payment provider. It is not "
+                "finished yet. You do not need to do anything."
+            )
+        case Status.SUCCEEDED:
+            text = gettext_noop(
+                "Your refund of {money} for order {order} has been made. Depending on your bank "
+                "it can take some days until you see it."
+            )
+        case Status.FAILED if contested:
+            text = gettext_noop(
+                "We are checking your refund of {money} for order {order}. You do not need to do "
+                "anything."
+            )
+        case Status.FAILED:
+            text = gettext_noop(
+                "We could not make your refund of {money} for order {order}. Our support team can "
+                "help you further."
+            )
+        case _:
+            assert_never(status)
     return Sentence(text, values)
 
 
@@ -142,6 +153,7 @@ _NOT_SENT: Mapping[UnknownReason, str] = {
     UnknownReason.INTERRUPTED: "No safe send is left after the interrupted one.",
     UnknownReason.UNSAFE_REFUSAL: "A refusal of a later send does not tell what the first one did.",
     UnknownReason.UNREADABLE_ANSWER: "The answer could not be read, so another send tells nothing.",
+    UnknownReason.REOPENED: "People took its end back; {provider} may have forgotten the key.",
 }
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from operations.domain.money import Money
-from operations.domain.statuses import Status
+from operations.domain.statuses import CLOSED_BY_PERSON, Status
 
 
 class ClosingOutcome(StrEnum):
@@ -26,6 +26,17 @@ class EvidenceKind(StrEnum):
     ABSENT_IN_LOOKUP = "absent_in_lookup"
 
 
+class ReopenGround(StrEnum):
+    """Why people take back a closing as failed."""
+
+    CONTRADICTED = "contradicted"
+    MISTAKE = "mistake"
+
+
+#: What a proposal to reopen has as its outcome.
+REOPENED = "unknown"
+
+
 class SecondPersonReason(StrEnum):
     """Why one person is not enough."""
 
@@ -33,6 +44,7 @@ class SecondPersonReason(StrEnum):
     NO_FRESH_ABSENCE = "no_fresh_absence"
     CONTRADICTION = "contradiction"
     ABSENCE_ALONE = "absence_alone"
+    REOPENING = "reopening"
 
 
 #: A look-up this old, in seconds, no longer counts as fresh.
@@ -56,6 +68,11 @@ class Absence:
 def is_closable(status: Status) -> bool:
     """Whether a person may settle it: nothing is sent any more and no end is known."""
     return status in (Status.UNKNOWN, Status.PROCESSING)
+
+
+def may_be_reopened(status: Status, failure_code: str) -> bool:
+    """Whether a closing may be taken back: people found that it failed, and no provider said so."""
+    return status is Status.FAILED and failure_code == CLOSED_BY_PERSON
 
 
 def absence_is_fresh(

@@ -272,6 +272,7 @@ _AVOID_WHEN_UNKNOWN: Mapping[UnknownReason, str] = {
     UnknownReason.INTERRUPTED: "any send: the one that was cut off may have been executed",
     UnknownReason.UNSAFE_REFUSAL: "taking the refusal for the answer to an earlier send",
     UnknownReason.UNREADABLE_ANSWER: "believing half of an answer",
+    UnknownReason.REOPENED: "any send: the key may be forgotten; look up and close it again",
 }
 
 

@@ -18,6 +18,8 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
+#: The failure code of an operation that a person closed as failed.
+CLOSED_BY_PERSON = "closed_by_person"
 UNRESOLVED = frozenset([Status.OPEN, Status.PROCESSING, Status.UNKNOWN])
 SETTLED = frozenset([Status.SUCCEEDED, Status.FAILED])
 
@@ -33,6 +35,7 @@ class UnknownReason(StrEnum):
     INTERRUPTED = "interrupted"
     UNSAFE_REFUSAL = "unsafe_refusal"
     UNREADABLE_ANSWER = "unreadable_answer"
+    REOPENED = "reopened"
 
 
 class Attention(StrEnum):
@@ -56,6 +59,7 @@ class Fact(StrEnum):
     PROVIDER_FAILED = "provider_failed"
     CLOSED_SUCCEEDED = "closed_succeeded"
     CLOSED_FAILED = "closed_failed"
+    REOPENED = "reopened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ TRANSITIONS: dict[tuple[Status, Fact], Transition] = {
     (_FAILED, Fact.PROVIDER_PENDING): Transition(_FAILED, Attention.CONFLICT),
     (_FAILED, Fact.PROVIDER_SUCCEEDED): Transition(_FAILED, Attention.CONFLICT),
     (_FAILED, Fact.PROVIDER_FAILED): Transition(_FAILED),
+    # Only what people found, and only by two of them: see `may_be_reopened`.
+    (_FAILED, Fact.REOPENED): Transition(_UNKNOWN),
 }
 
 

@@ -11,6 +11,7 @@ from operations.models.evidence import Evidence, EvidenceSource
 from operations.models.flag import Flag
 from operations.models.heartbeat import WORKER, Heartbeat
 from operations.models.inbox import EventHandling, Handling, InboxItem
+from operations.models.note import Note
 from operations.models.notice import Delivery, DeliveryState, DeliveryTry, Subscription
 from operations.models.operation import Operation, StaleOperation
 from operations.models.orphan_event import OrphanEvent
@@ -54,6 +55,7 @@ __all__ = [
     "InboxItem",
     "MadeOutside",
     "Measure",
+    "Note",
     "Operation",
     "OrphanEvent",
     "Payment",

@@ -1,6 +1,8 @@
 """What the database holds an operation to, whoever writes it and in whatever words."""
 
+from operations.domain.closure import REOPENED
 from operations.domain.statuses import (
+    CLOSED_BY_PERSON,
     SETTLED,
     UNRESOLVED,
     Attention,
@@ -14,6 +16,11 @@ _FLAGS = ", ".join(f"'{flag}'" for flag in sorted(Attention))
 _MOVES = ", ".join(f"('{start}', '{end}')" for start, end in sorted(status_changes()))
 #: What of an operation says only when to look or send next.
 _PLAN = "ARRAY['lookups_made', 'next_check_at', 'next_send_at']"
+
+_IS_NOT_TAKEN_BACK = f"""OLD.failure_code <> '{CLOSED_BY_PERSON}' OR NOT EXISTS (
+            SELECT 1 FROM operations_proposal AS proposal
+            WHERE proposal.operation_id = NEW.id AND proposal.outcome = '{REOPENED}'
+              AND proposal.state = 'approved' AND proposal.revision = OLD.revision)"""  # noqa: S608 - words of ours
 
 _SHAPE = (
     check(
@@ -63,6 +70,13 @@ _CHANGED = (
     Rule(
         name="operation_status_moves",
         when=f"NEW.status <> OLD.status AND (OLD.status, NEW.status) NOT IN ({_MOVES})",
+    ),
+    # An end is taken back only where people had found it, and two of them say so.
+    Rule(
+        name="operation_reopened_by_two_people",
+        when=f"{known('status', sorted(UNRESOLVED))}"
+        f" AND OLD.status IN ('{Status.SUCCEEDED}', '{Status.FAILED}')",
+        query=_IS_NOT_TAKEN_BACK,
     ),
     frozen(
         "operation_frozen",

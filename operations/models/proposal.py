@@ -5,7 +5,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from operations.domain.closure import ClosingOutcome, EvidenceKind
+from operations.domain.closure import REOPENED, ClosingOutcome, EvidenceKind, ReopenGround
 from operations.models.operation import Operation
 from operations.models.triggers import never_removed
 
@@ -22,7 +22,8 @@ class ProposalState(models.TextChoices):
 class Proposal(models.Model):
     """One person's decision, to be approved by another. `revision` is what they saw.
 
-    What was proposed is frozen, and so is the row once it is decided.
+    What was proposed is frozen, and so is the row once it is decided. The outcome `unknown` takes a
+    closing back, and its evidence is the ground for that. `form_token` names the form it came with.
     """
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="proposals")
@@ -32,6 +33,7 @@ class Proposal(models.Model):
     note = models.TextField()
     reasons = ArrayField(models.CharField(max_length=32))
     revision = models.PositiveIntegerField()
+    form_token = models.CharField(max_length=36, blank=True, default="", db_default="")
     state = models.CharField(
         max_length=16, choices=ProposalState.choices, default=ProposalState.WAITING
     )
@@ -51,12 +53,21 @@ class Proposal(models.Model):
                 name="proposal_one_waiting",
             ),
             models.CheckConstraint(
-                condition=Q(outcome__in=sorted(ClosingOutcome)),
+                condition=Q(outcome__in=[*sorted(ClosingOutcome), REOPENED]),
                 name="proposal_outcome_known",
             ),
             models.CheckConstraint(
-                condition=Q(evidence_kind__in=sorted(EvidenceKind)),
+                condition=Q(evidence_kind__in=[*sorted(EvidenceKind), *sorted(ReopenGround)]),
                 name="proposal_evidence_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome=REOPENED, evidence_kind__in=sorted(ReopenGround))
+                | (~Q(outcome=REOPENED) & ~Q(evidence_kind__in=sorted(ReopenGround))),
+                name="proposal_evidence_fits_its_outcome",
+            ),
+            # The same form sent twice is one proposal.
+            models.UniqueConstraint(
+                fields=["form_token"], condition=~Q(form_token=""), name="proposal_form_once"
             ),
             # Waiting, void because the operation changed, or decided by somebody.
             models.CheckConstraint(
@@ -103,6 +114,7 @@ class Proposal(models.Model):
                     "note",
                     "reasons",
                     "revision",
+                    "form_token",
                     "proposed_by",
                     "proposed_by_name",
                     "proposed_at",
@@ -113,3 +125,8 @@ class Proposal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.outcome} proposed by {self.proposed_by_name}"
+
+    @property
+    def reopens(self) -> bool:
+        """Whether it takes a closing back."""
+        return self.outcome == REOPENED

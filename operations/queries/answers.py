@@ -6,8 +6,10 @@ from typing import Any, Literal, assert_never
 
 from babel.numbers import format_currency
 
+from operations.domain.advice import customer_message
 from operations.domain.money import Money
 from operations.domain.refund_state import counts_as_refunded
+from operations.domain.sentences import Sentence
 from operations.domain.statuses import Attention, Status
 from operations.models import Operation
 
@@ -27,7 +29,7 @@ def answer(operation: Operation, *, now: datetime) -> tuple[int, dict[str, Any]]
         "attempts": operation.attempts_made,
         "provider_object_id": operation.provider_object_id or None,
         "note": _note(operation, status),
-        "customer_message": _customer_message(operation, status),
+        "customer_message": _in_english(customer_message_of(operation)),
         "retry_after_s": None if settled else _wait_s(operation, now),
         "next_check_at": None if settled else operation.next_check_at,
         "code": operation.failure_code or "refused" if status is Status.FAILED else None,
@@ -83,7 +85,7 @@ def _note(operation: Operation, status: Status) -> str:
             )
         case Status.PROCESSING:
             return "The provider has the refund and has not finished it. Nothing more is sent."
-        case Status.FAILED if _is_contested(operation):
+        case Status.FAILED if is_contested(operation):
             return (
                 "This was closed as not made, and yet the provider shows a refund of it. People "
                 "are finding out what holds; do not ask for it in another way."
@@ -106,34 +108,34 @@ def _note(operation: Operation, status: Status) -> str:
             assert_never(status)
 
 
-def _customer_message(operation: Operation, status: Status) -> str:
-    amount = money_text(operation.money)
-    what = f"your refund of {amount} for order {operation.order_id}"
-    match status:
-        case Status.SUCCEEDED:
-            return f"Your refund of {amount} for order {operation.order_id} has been made."
-        case Status.PROCESSING:
-            return f"Your bank is processing {what}."
-        case Status.FAILED if _is_contested(operation):
-            return f"We are checking {what}. You do not need to do anything."
-        case Status.FAILED:
-            return f"We could not make {what}. Our support team can help you further."
-        case Status.OPEN | Status.UNKNOWN:
-            return (
-                f"We have asked for {what}. Our payment provider has not confirmed it yet. "
-                "You do not need to do anything."
-            )
-        case _:
-            assert_never(status)
+def customer_message_of(operation: Operation) -> Sentence:
+    """What the customer can be told of it now; the API and the console say the same."""
+    return customer_message(
+        status=Status(operation.status),
+        contested=is_contested(operation),
+        money=operation.money,
+        order_id=operation.order_id,
+    )
 
 
-def _is_contested(operation: Operation) -> bool:
+def is_contested(operation: Operation) -> bool:
     """Whether a refund may be there although the operation has failed."""
     return (
         Attention.CONFLICT in operation.attention
         or Attention.DUPLICATE_REFUND in operation.attention
         or (bool(operation.provider_object_id) and counts_as_refunded(operation.provider_status))
     )
+
+
+def _in_english(sentence: Sentence) -> str:
+    """A sentence for callers of the API, who read English."""
+    values = {
+        name: money_text(value)
+        if isinstance(value, Money)
+        else str(Sentence("{it}", {"it": value}))
+        for name, value in sentence.values.items()
+    }
+    return sentence.text.format(**values)
 
 
 def money_text(money: Money) -> str:

@@ -17,7 +17,7 @@ from operations.domain.contradiction import against_the_outcome
 from operations.domain.refund_state import (
     counts_as_refunded,
 )
-from operations.domain.statuses import Attention, Fact, Status
+from operations.domain.statuses import CLOSED_BY_PERSON, Attention, Fact, Status
 from operations.models import (
     AuditEntry,
     Evidence,
@@ -55,12 +55,12 @@ def close(
     """
     refund = checked_refund(engine, operation_id, decision)
     with transaction.atomic():
-        operation = _lock_as_seen(operation_id, decision.revision)
+        operation = lock_as_seen(operation_id, decision.revision)
         now = engine.clock()
         refuse_others(operation, actor=actor, now=now)
         alone = decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP
         reasons = why_second_person(engine, operation, decision.outcome, now, absence_alone=alone)
-        _refuse_if_waiting(operation)
+        refuse_if_waiting(operation)
         refuse_mere_absence(engine, operation, decision)
         let_go(operation_id)
         if reasons:
@@ -83,11 +83,11 @@ def approve(
     )
     refund = checked_refund(engine, proposal.operation_id, decision)
     with transaction.atomic():
-        operation = _lock_as_seen(proposal.operation_id, revision)
+        operation = lock_as_seen(proposal.operation_id, revision)
         now = engine.clock()
-        proposal = _locked_proposal(proposal_id, actor)
+        proposal = locked_proposal(proposal_id, actor)
         refuse_mere_absence(engine, operation, decision)
-        _decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
+        decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
         _settle(operation, decision, refund, actor, now, proposal=proposal)
         return operation
 
@@ -100,20 +100,22 @@ def reject(*, engine: Engine, proposal_id: int, note: str, actor: Actor) -> Oper
     """
     operation = lock(Proposal.objects.get(pk=proposal_id).operation_id)
     now = engine.clock()
-    proposal = _locked_proposal(proposal_id, actor)
-    _decide_proposal(proposal, ProposalState.REJECTED, note, actor, now)
+    proposal = locked_proposal(proposal_id, actor)
+    decide_proposal(proposal, ProposalState.REJECTED, note, actor, now)
     _audit(operation, actor, "proposal_rejected", note, now, proposal)
     return operation
 
 
-def _lock_as_seen(operation_id: UUID, revision: int) -> Operation:
+def lock_as_seen(operation_id: UUID, revision: int) -> Operation:
+    """The locked operation, if it is as the page showed it. Raises StaleView."""
     operation = lock(operation_id)
     if operation.revision != revision:
         raise StaleView(operation)
     return operation
 
 
-def _refuse_if_waiting(operation: Operation) -> None:
+def refuse_if_waiting(operation: Operation) -> None:
+    """One proposal at a time. Raises ClosingRefused."""
     if operation.proposals.filter(state=ProposalState.WAITING).exists():
         raise ClosingRefused("A proposal is waiting for a second person already.")
 
@@ -140,6 +142,7 @@ def _settle(
             "note": decision.note.strip(),
             "proposed_by": proposal.proposed_by_name if proposal else "",
             "approval_note": proposal.decision_note if proposal else "",
+            "form": proposal.form_token if proposal else decision.form_token,
         },
     )
     evidence = write_evidence(operation, learned, now=now, refund=refund)
@@ -153,7 +156,7 @@ def _settle(
         now=now,
         evidence=evidence,
         reason=decision.note.strip(),
-        failure_code="closed_by_person",
+        failure_code=CLOSED_BY_PERSON,
         failure_message=decision.note.strip()[:500],
         next_check_at=None,
     )
@@ -207,23 +210,32 @@ def _propose(
 ) -> Proposal:
     if not is_closable(Status(operation.status)):
         raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
-    proposal = Proposal.objects.create(
+    proposal = Proposal(
         operation=operation,
         outcome=decision.outcome,
         evidence_kind=decision.evidence_kind,
         evidence_reference=decision.evidence_reference.strip(),
         note=decision.note.strip(),
         reasons=[str(reason) for reason in reasons],
-        revision=operation.revision,
-        proposed_by=actor.id,
-        proposed_by_name=actor.name,
-        proposed_at=now,
+        form_token=decision.form_token,
     )
-    _audit(operation, actor, "proposed", decision.note.strip(), now, proposal)
+    return propose_as(operation, proposal, actor=actor, now=now, action="proposed")
+
+
+def propose_as(
+    operation: Operation, proposal: Proposal, *, actor: Actor, now: datetime, action: str
+) -> Proposal:
+    """Let a proposal wait for a second person, in the name of who makes it."""
+    proposal.revision = operation.revision
+    proposal.proposed_by, proposal.proposed_by_name = actor.id, actor.name
+    proposal.proposed_at = now
+    proposal.save()
+    _audit(operation, actor, action, proposal.note, now, proposal)
     return proposal
 
 
-def _locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
+def locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
+    """A waiting proposal that this person may decide. Raises ClosingRefused."""
     proposal = Proposal.objects.select_for_update(no_key=True).get(pk=proposal_id)
     if proposal.state != ProposalState.WAITING:
         raise ClosingRefused(f"This proposal is {proposal.get_state_display().lower()} already.")
@@ -232,9 +244,10 @@ def _locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
     return proposal
 
 
-def _decide_proposal(
+def decide_proposal(
     proposal: Proposal, state: ProposalState, note: str, actor: Actor, now: datetime
 ) -> None:
+    """Write a second person's answer into a proposal. Raises ClosingRefused."""
     if not note.strip():
         raise ClosingRefused("Write a note: what did you check?", "note")
     proposal.state = state

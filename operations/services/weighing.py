@@ -33,13 +33,14 @@ from operations.services.engine import Engine
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a person found. `revision` is the one their page showed."""
+    """What a person found. `revision` is the one their page showed, in the form `form_token`."""
 
     outcome: ClosingOutcome
     evidence_kind: EvidenceKind
     evidence_reference: str
     note: str
     revision: int
+    form_token: str = ""
 
 
 class StaleView(Exception):

@@ -339,6 +339,7 @@ class Rows:
             "note": "Nothing there.",
             "reasons": ["amount"],
             "revision": 1,
+            "form_token": "",
             "state": "waiting",
             "proposed_by": "alice",
             "proposed_by_name": "Alice",
@@ -348,6 +349,17 @@ class Rows:
             "decision_note": "",
         }
         return int(self.insert("proposal", **given | columns))
+
+    def note(self, operation: UUID, **columns: Any) -> int:
+        given: dict[str, Any] = {
+            "operation_id": operation,
+            "text": "The customer called.",
+            "form_token": f"form-{next(_numbers)}",
+            "written_by": "alice",
+            "written_by_name": "Alice",
+            "written_at": NOW,
+        }
+        return int(self.insert("note", **given | columns))
 
 
 def _adapted(value: Any) -> Any:

@@ -215,6 +215,8 @@ def test_one_proposal_waits(rows: Rows) -> None:
     [
         ("proposal_outcome_known", {"outcome": "perhaps"}),
         ("proposal_evidence_known", {"evidence_kind": "rumour"}),
+        ("proposal_evidence_fits_its_outcome", {"outcome": "unknown"}),
+        ("proposal_evidence_fits_its_outcome", {"evidence_kind": "mistake"}),
     ],
 )
 def test_a_proposal_says_what_was_found_and_where(
@@ -223,6 +225,26 @@ def test_a_proposal_says_what_was_found_and_where(
     operation = rows.operation()
     with refused(rows, by=name, sqlstate=CHECK):
         rows.proposal(operation, **columns)
+
+
+def test_one_form_makes_one_proposal(rows: Rows) -> None:
+    rows.proposal(rows.operation(), form_token="form-1")
+    with refused(rows, by="proposal_form_once", sqlstate=UNIQUE):
+        rows.proposal(rows.operation(), form_token="form-1")
+
+
+def test_one_form_makes_one_note(rows: Rows) -> None:
+    operation = rows.operation()
+    rows.note(operation, form_token="form-1")
+    with refused(rows, by="note_form_once", sqlstate=UNIQUE):
+        rows.note(operation, form_token="form-1")
+
+
+@pytest.mark.parametrize("column", ["text", "written_by"])
+def test_a_note_says_what_and_who(rows: Rows, column: str) -> None:
+    operation = rows.operation()
+    with refused(rows, by="note_says_what_and_who", sqlstate=CHECK):
+        rows.note(operation, **{column: ""})
 
 
 def test_nobody_approves_a_proposal_of_their_own(rows: Rows) -> None:

@@ -26,6 +26,7 @@ KEPT = [
     ("providerrefund", "provider_refund_no_delete", "provider_refund_no_truncate"),
     ("refundreport", "refund_report_no_delete", "refund_report_no_truncate"),
     ("proposal", "proposal_no_delete", "proposal_no_truncate"),
+    ("note", "note_no_delete", "note_no_truncate"),
 ]
 
 #: Tables whose rows never change, and a column of each.
@@ -36,6 +37,7 @@ UNCHANGED = [
     ("requesttoken", "request_token_no_update", "token"),
     ("refundreport", "refund_report_no_update", "told_by"),
     ("eventhandling", "event_handling_no_update", "handling"),
+    ("note", "note_no_update", "text"),
 ]
 
 
@@ -58,6 +60,7 @@ def full(rows: Rows) -> UUID:
     rows.item()
     rows.handling(rows.event(), operation_id=operation)
     rows.proposal(operation)
+    rows.note(operation)
     rows.text("SET CONSTRAINTS ALL IMMEDIATE")
     return operation
 

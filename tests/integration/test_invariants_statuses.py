@@ -36,7 +36,46 @@ def _columns(status: Status) -> dict[str, Any]:
         "unknown_reason": "server_error" if status is Status.UNKNOWN else "",
         "settled_at": NOW if status in SETTLED else None,
         "provider_object_id": "re_1",
+        "failure_code": "closed_by_person" if status is Status.FAILED else "",
     }
+
+
+def _agree_to_reopen(rows: Rows, operation: UUID, **columns: Any) -> None:
+    """A proposal that a second person agreed to, on the row as it stands."""
+    revision = rows.value("operation", operation, "revision")
+    proposal = rows.proposal(
+        operation, outcome="unknown", evidence_kind="mistake", revision=revision, **columns
+    )
+    rows.update(
+        "proposal",
+        proposal,
+        state="approved",
+        decided_by="bob",
+        decided_by_name="Bob",
+        decided_at=NOW,
+    )
+
+
+def test_nobody_takes_an_end_back_alone(rows: Rows) -> None:
+    operation = _standing(rows, Status.FAILED)
+    with refused(rows, by="operation_reopened_by_two_people"):
+        rows.change(operation, **_columns(Status.UNKNOWN))
+
+
+def test_what_two_people_said_of_another_state_takes_nothing_back(rows: Rows) -> None:
+    operation = _standing(rows, Status.FAILED)
+    _agree_to_reopen(rows, operation)
+    rows.change(operation, failure_message="Changed since.")
+    with refused(rows, by="operation_reopened_by_two_people"):
+        rows.change(operation, **_columns(Status.UNKNOWN))
+
+
+def test_what_the_provider_said_is_not_taken_back(rows: Rows) -> None:
+    operation = rows.operation()
+    rows.change(operation, **_columns(Status.FAILED) | {"failure_code": "charge_disputed"})
+    _agree_to_reopen(rows, operation)
+    with refused(rows, by="operation_reopened_by_two_people"):
+        rows.change(operation, **_columns(Status.UNKNOWN))
 
 
 def test_the_table_allows_some_changes_and_refuses_others() -> None:
@@ -46,6 +85,8 @@ def test_the_table_allows_some_changes_and_refuses_others() -> None:
 @pytest.mark.parametrize(("start", "end"), sorted(ALLOWED))
 def test_a_change_in_the_table_is_taken(rows: Rows, start: Status, end: Status) -> None:
     operation = _standing(rows, start)
+    if start is Status.FAILED:
+        _agree_to_reopen(rows, operation)
     rows.change(operation, **_columns(end))
     assert rows.value("operation", operation, "status") == end
 

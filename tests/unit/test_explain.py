@@ -301,18 +301,18 @@ def test_every_reason_says_why_nothing_is_sent(reason: UnknownReason) -> None:
 
 
 @pytest.mark.parametrize("status", Status)
-@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("contested", [False, True])
 def test_the_customer_is_promised_nothing_that_is_not_known(
-    status: Status, attention: bool
+    status: Status, contested: bool
 ) -> None:
     message = str(
         customer_message(
-            status=status, attention=attention, money=Money(3_800, "usd"), order_id="4417"
+            status=status, contested=contested, money=Money(3_800, "usd"), order_id="4417"
         )
     )
 
-    settled = status in (Status.SUCCEEDED, Status.FAILED) and not attention
-    assert ("is on its way" in message or "did not go through" in message) == settled
+    assert ("has been made" in message) == (status is Status.SUCCEEDED)
+    assert ("could not make" in message) == (status is Status.FAILED and not contested)
 
 
 def test_text_from_outside_never_becomes_a_place() -> None:

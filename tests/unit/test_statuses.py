@@ -22,11 +22,11 @@ DOCS = Path(__file__).parents[2] / "docs" / "architecture.md"
 _: str | None = None
 #: status: what each fact leads to, in the order of Fact; None where it is refused.
 EXPECTED: dict[Status, list[str | None]] = {
-    Status.OPEN: ["failed", "unknown", "processing", "succeeded", "failed", _, _],
-    Status.PROCESSING: [_, _, "processing", "succeeded", "failed", "succeeded", "failed"],
-    Status.UNKNOWN: [_, _, "processing", "succeeded", "failed", "succeeded", "failed"],
-    Status.SUCCEEDED: [_, _, "succeeded", "succeeded", "failed", _, _],
-    Status.FAILED: [_, _, "failed", "failed", "failed", _, _],
+    Status.OPEN: ["failed", "unknown", "processing", "succeeded", "failed", _, _, _],
+    Status.PROCESSING: [_, _, "processing", "succeeded", "failed", "succeeded", "failed", _],
+    Status.UNKNOWN: [_, _, "processing", "succeeded", "failed", "succeeded", "failed", _],
+    Status.SUCCEEDED: [_, _, "succeeded", "succeeded", "failed", _, _, _],
+    Status.FAILED: [_, _, "failed", "failed", "failed", _, _, "unknown"],
 }
 RAISED = {
     (Status.SUCCEEDED, Fact.PROVIDER_FAILED): Attention.FAILED_AFTER_SUCCESS,
@@ -54,8 +54,12 @@ def test_every_status_is_unresolved_or_settled() -> None:
     assert not UNRESOLVED & SETTLED
 
 
-def test_nothing_leaves_failed_and_success_is_only_left_for_failed() -> None:
-    assert [end for start, end in status_changes() if start is Status.FAILED] == []
+def test_failed_is_only_left_by_people_and_success_only_for_failed() -> None:
+    left = [
+        fact for (start, fact), step in TRANSITIONS.items() if start is Status.FAILED is not step.to
+    ]
+    assert left == [Fact.REOPENED]
+    assert [end for start, end in status_changes() if start is Status.FAILED] == ["unknown"]
     assert [end for start, end in status_changes() if start is Status.SUCCEEDED] == ["failed"]
 
 
