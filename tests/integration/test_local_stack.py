@@ -2,15 +2,18 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
+import requests
 
 from reconcile.local.stack import LocalStack, StackError
 
@@ -90,6 +93,34 @@ def test_a_killed_database_comes_back(stack: LocalStack) -> None:
     os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
     eventually(lambda: not is_ready(stack), within_s=10)
     eventually(lambda: is_ready(stack))
+
+
+def test_forty_half_sent_bodies_let_the_site_go_after_a_while(stack: LocalStack) -> None:
+    """A client that sends half a body keeps no thread for long."""
+    eventually(lambda: is_ready(stack))
+    where = urlsplit(stack.url)
+    clients = [
+        socket.create_connection((str(where.hostname), int(where.port or 0))) for _ in "x" * 40
+    ]
+    try:
+        for client in clients:
+            client.sendall(
+                b"POST /webhooks/stripe/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                b"Content-Length: 500\r\n\r\nabc"
+            )
+        deadline = time.monotonic() + 40
+        while True:
+            try:
+                answer = requests.get(f"{stack.url}/healthz", timeout=5)
+                break
+            except requests.RequestException:
+                assert time.monotonic() < deadline
+        assert answer.status_code == 200
+        clients[0].settimeout(30)
+        assert clients[0].recv(100).startswith(b"HTTP/1.1 400")
+    finally:
+        for client in clients:
+            client.close()
 
 
 def test_a_command_reaches_the_running_database_and_leaves_it_running(stack: LocalStack) -> None:
