@@ -9,7 +9,7 @@ from operations.models import AuditEntry, Evidence
 from operations.queries.dossier import Dossier
 from operations.queries.evidence import in_words
 
-_CLOSED = ("closed_succeeded", "closed_failed")
+_DECIDED = ("closed_succeeded", "closed_failed", "reopened")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,10 @@ def changes_since(dossier: Dossier, seen: str) -> list[Change]:
     return sorted(changes, key=lambda change: change.at)
 
 
-def newest_decision(dossier: Dossier) -> ClosingDecision | None:
-    """The last closing by a person, or None when there was none."""
-    entry = next((row for row in reversed(dossier.audit) if row.action in _CLOSED), None)
+def newest_decision(dossier: Dossier, number: int | None = None) -> ClosingDecision | None:
+    """The last decision by a person, or the one with this audit number; None when there is none."""
+    decided = (row for row in reversed(dossier.audit) if row.action in _DECIDED)
+    entry = next((row for row in decided if number in (None, row.number)), None)
     if entry is None:
         return None
     evidence = next((row for row in dossier.evidence if str(row.pk) == entry.evidence_id), None)

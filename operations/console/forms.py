@@ -1,13 +1,17 @@
 """The console's forms. Nothing is chosen in advance."""
 
 from typing import Any
+from uuid import uuid4
 
 from django import forms
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from operations.console import wording
-from operations.domain.closure import ClosingOutcome, EvidenceKind
+from operations.domain.closure import ClosingOutcome, EvidenceKind, ReopenGround
+from operations.domain.money import Money, minor_units
 from operations.domain.statuses import Attention
+from operations.services.reopening import Taking
 from operations.services.weighing import Decision
 
 
@@ -18,7 +22,28 @@ class _Seen(forms.Form):
     seen = forms.RegexField(r"^[0-9]{1,18}\.[0-9]{1,18}$", widget=forms.HiddenInput)
 
 
-class ClosingForm(_Seen):
+class _Once(forms.Form):
+    """What names one form, so that sending it twice is one act."""
+
+    form_token = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    def token(self) -> str:
+        """The name of a valid form; a new one for a form that came without."""
+        return str(self.cleaned_data.get("form_token") or uuid4())
+
+
+def typed_amount_problem(text: str, money: Money) -> str:
+    """Why what was typed is not this amount; "" when it is."""
+    try:
+        typed = minor_units(text.strip(), money.currency)
+    except ValueError:
+        typed = 0
+    if typed == money.amount:
+        return ""
+    return gettext("Type {amount} to go on.").format(amount=money.major())
+
+
+class ClosingForm(_Seen, _Once):
     """A person's decision."""
 
     outcome = forms.ChoiceField(
@@ -57,6 +82,7 @@ class ClosingForm(_Seen):
             evidence_reference=cleaned["reference"],
             note=cleaned["note"],
             revision=cleaned["revision"],
+            form_token=self.token(),
         )
 
 
@@ -68,6 +94,51 @@ class AnswerForm(_Seen):
         max_length=4_000,
         widget=forms.Textarea,
         error_messages={"required": _("Write a note: what did you check?")},
+    )
+
+
+class ReopenForm(_Seen, _Once):
+    """Why a closing does not hold."""
+
+    ground = forms.ChoiceField(
+        choices=list(wording.GROUND.items()),
+        error_messages={"required": _("Choose why it does not hold.")},
+    )
+    note = forms.CharField(
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Say why the decision does not hold.")},
+    )
+
+    def taking(self) -> Taking:
+        """What a valid form asks for."""
+        cleaned = self.cleaned_data
+        return Taking(
+            ground=ReopenGround(cleaned["ground"]),
+            note=cleaned["note"],
+            revision=cleaned["revision"],
+            form_token=self.token(),
+        )
+
+
+class ReissueForm(_Seen):
+    """Why a failed refund is made anew, and its amount typed out."""
+
+    typed = forms.CharField(max_length=40, required=False)
+    reason = forms.CharField(
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Say why it is made anew.")},
+    )
+
+
+class NoteForm(_Once):
+    """A remark."""
+
+    text = forms.CharField(
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Write something, or leave it.")},
     )
 
 

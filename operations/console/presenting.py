@@ -2,13 +2,14 @@
 
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from operations.console.flagging import flags_of
 from operations.domain.advice import advise, why_not_sent
-from operations.domain.closure import is_closable
+from operations.domain.closure import is_closable, may_be_reopened
 from operations.domain.conservation import out_of_operation
 from operations.domain.explain import explain
 from operations.domain.money import Money
@@ -64,6 +65,8 @@ def operation_context(
         "advice": advise(situation(dossier, now)),
         "not_sent": why_not_sent(known.unknown_reason, known.provider),
         "closable": is_closable(status),
+        "reopenable": may_be_reopened(status, operation.failure_code),
+        "note_token": uuid4(),
         "flags": flags_of(dossier),
         "events": timeline(dossier),
         "audit_break": first_break(dossier.audit),

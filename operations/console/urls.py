@@ -7,6 +7,7 @@ from operations.console.views import (
     backfill,
     claims,
     closing,
+    deciding,
     inbox,
     insights,
     keys,
@@ -69,6 +70,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("operations/<uuid:operation_id>/close/", closing.close, name="close"),
     path("operations/<uuid:operation_id>/receipt/", closing.receipt, name="receipt"),
+    path(
+        "operations/<uuid:operation_id>/receipts/<int:number>/", closing.receipt, name="receipt-of"
+    ),
+    path("operations/<uuid:operation_id>/reopen/", deciding.reopen, name="reopen"),
+    path("operations/<uuid:operation_id>/reissue/", deciding.reissue, name="reissue"),
+    path("operations/<uuid:operation_id>/notes/", deciding.add_note, name="add-note"),
+    path("proposals/", deciding.proposals, name="proposals"),
     path(
         "operations/<uuid:operation_id>/proposals/<int:proposal_id>/approve/",
         closing.approve,

@@ -191,6 +191,7 @@ ACTION: dict[str, Promise] = {
 CLOSED_AS: dict[str, Promise] = {
     "closed_succeeded": gettext_lazy("Closed as succeeded."),
     "closed_failed": gettext_lazy("Closed as failed."),
+    "reopened": gettext_lazy("Reopened."),
 }
 SOURCE: dict[str, Promise] = {
     "answer": gettext_lazy("Answer"),

@@ -19,6 +19,7 @@ from operations.models import (
     Evidence,
     EvidenceSource,
     Flag,
+    Note,
     Operation,
     Proposal,
     ProviderRefund,
@@ -47,6 +48,7 @@ class Dossier:
     siblings: list[Operation]
     proposals: list[Proposal]
     flags: list[Flag]
+    notes: list[Note]
 
     @property
     def waiting(self) -> Proposal | None:
@@ -119,6 +121,7 @@ def read_dossier(operation_id: UUID) -> Dossier | None:
             .order_by("created_at", "pk")
         ),
         proposals=list(operation.proposals.order_by("proposed_at", "pk")),
+        notes=list(operation.notes.order_by("written_at", "pk")),
         flags=list(operation.flags.select_related("evidence").order_by("raised_at", "pk")),
     )
 

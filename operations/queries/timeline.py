@@ -241,6 +241,11 @@ def _quiet_webhook(row: EventHandling) -> TimelineEvent:
 _PEOPLE_ACTIONS = {
     "proposed": "{who} proposed a closing",
     "proposal_rejected": "{who} disagreed with the proposal",
+    "reopening_proposed": "{who} proposed to reopen it",
+    "noted": "{who} wrote a note",
+    "reissue_asked": "{who} asked for a new refund in its place",
+    "reissue_refused": "No new refund was opened in its place",
+    "reissued": "A new refund was opened in its place",
     "attention_cleared": "{who} cleared a flag",
     "attention_raised": "A flag was raised",
 }

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from babel.core import Locale
 from babel.numbers import format_currency
 from django import template
+from django.forms import BaseForm, BoundField
 from django.template.context import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -105,6 +106,12 @@ def raw_json(value: Any) -> str:
     """JSON as people read it. What would turn the direction of its neighbours is written out."""
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False)
     return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+@register.filter
+def field(form: BaseForm, name: str) -> BoundField:
+    """One field of a form by its name."""
+    return form[name]
 
 
 @register.filter

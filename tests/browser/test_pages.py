@@ -63,7 +63,7 @@ def test_every_page_can_be_read_by_everybody(
     look("receipt", f"/operations/{conflict.pk}/receipt/")
     look("proposal", f"/operations/{waiting.pk}/")
     look("close", f"{at}close/")
-    page.get_by_role("button", name="Record this decision").click()
+    page.get_by_role("button", name="Check before closing").click()
     look("close, with errors")
     expect(page.get_by_role("alert")).to_be_focused()
     page.get_by_role("radio", name="Failed").check()
@@ -71,7 +71,7 @@ def test_every_page_can_be_read_by_everybody(
     page.get_by_label("Reference").fill("case 1")
     page.get_by_label("Note").fill("Seen by me.")
     look_up(engine=scenes.engine(), operation_id=unknown.pk, actor=JOB)
-    page.get_by_role("button", name="Record this decision").click()
+    page.get_by_role("button", name="Check before closing").click()
     expect(page.get_by_role("alert")).to_contain_text("settled while you were deciding")
     look("overtaken")
 

@@ -47,7 +47,7 @@ def test_an_operator_settles_what_is_unknown(page: Page, scenes: Scenes) -> None
     page.get_by_role("link", name="Close as failed…").click()
     expect(page.get_by_role("radio", name="Failed")).to_be_checked()
     page.get_by_label("Note").fill("Only the capture is on the charge, seen at 03:12.")
-    page.get_by_role("button", name="Record this decision").click()
+    page.get_by_role("button", name="Check before closing").click()
     expect(page.get_by_role("alert")).to_contain_text("Choose what you saw.")
     expect(page.get_by_label("Note")).to_have_value(
         "Only the capture is on the charge, seen at 03:12."
@@ -57,7 +57,8 @@ def test_an_operator_settles_what_is_unknown(page: Page, scenes: Scenes) -> None
     expect(evidence.get_by_role("option", name=re.compile("Absent"))).to_have_count(0)
     evidence.select_option("dashboard")
     page.get_by_label("Reference").fill("Dashboard, payment page, 03:12")
-    page.get_by_role("button", name="Record this decision").click()
+    page.get_by_role("button", name="Check before closing").click()
+    page.get_by_role("button", name="Close as failed").click()
 
     # The receipt, and the audit trail behind it.
     expect(page.get_by_role("heading", name="Closed as failed.")).to_be_visible()

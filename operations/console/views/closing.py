@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django import forms
 from django.http import Http404, HttpResponse
@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from operations.console.changes import changes_since, newest_decision
-from operations.console.forms import AnswerForm, ClearFlagForm, ClosingForm
+from operations.console.forms import AnswerForm, ClearFlagForm, ClosingForm, typed_amount_problem
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.views.operation import context_of, dossier_or_404
@@ -18,9 +18,15 @@ from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention
 from operations.models import Policy, PolicyName, Proposal
 from operations.queries.dossier import Dossier
-from operations.services import clearing, closing
+from operations.services import clearing, closing, reopening
 from operations.services.engine import default_engine
-from operations.services.weighing import ClosingRefused, StaleView, why_second_person
+from operations.services.weighing import (
+    ClosingRefused,
+    StaleView,
+    checked_refund,
+    refuse_mere_absence,
+    why_second_person,
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -31,13 +37,21 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return _decision_page(request, dossier, _fresh_form(dossier, request.GET.get("outcome")))
     form = ClosingForm(request.POST)
+    step = request.POST.get("step", "check")
+    if step == "edit":
+        return _decision_page(request, dossier, _unchecked(form))
     if form.is_valid() and form.cleaned_data["revision"] != dossier.operation.revision:
         return _stale(request, form)(dossier)
     if not form.is_valid():
         return _decision_page(request, dossier, form, status=422)
     if dossier.waiting is not None:
         return _stale(request, form)(dossier)
+    typed = request.POST.get("typed", "")
     try:
+        if step != "record":
+            return _check_page(request, dossier, form)
+        if _wants_typing(dossier) and typed_amount_problem(typed, dossier.operation.money):
+            return _check_page(request, dossier, form, typed=typed)
         proposal = closing.close(
             engine=default_engine(),
             operation_id=operation_id,
@@ -52,14 +66,54 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     return redirect("operation" if proposal else "receipt", operation_id)
 
 
+def _check_page(
+    request: ConsoleRequest, dossier: Dossier, form: ClosingForm, *, typed: str | None = None
+) -> HttpResponse:
+    """What would be recorded, in full, before it is. The refund is read live; nothing changes.
+
+    Raises ClosingRefused.
+    """
+    engine = default_engine()
+    operation = dossier.operation
+    decision = form.decision()
+    refund = checked_refund(engine, operation.pk, decision)
+    refuse_mere_absence(engine, operation, decision)
+    alone = decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP
+    more = {
+        "checking": True,
+        "kept_fields": list(form.fields),
+        "refund": refund,
+        "reasons": why_second_person(
+            engine, operation, decision.outcome, engine.clock(), absence_alone=alone
+        ),
+        "wants_typing": _wants_typing(dossier),
+        "typed": typed or "",
+        "typed_problem": typed_amount_problem(typed, operation.money) if typed is not None else "",
+    }
+    return _decision_page(request, dossier, form, status=200 if typed is None else 422, **more)
+
+
+def _wants_typing(dossier: Dossier) -> bool:
+    """Whether the amount is above the limit for one person, and so is typed out."""
+    limit = default_engine().second_person_above.get(dossier.operation.currency)
+    return limit is None or dossier.operation.amount > limit
+
+
+def _unchecked(form: ClosingForm) -> ClosingForm:
+    """The same form to go on with, its words as they were typed."""
+    return ClosingForm(initial={name: form[name].value() for name in form.fields})
+
+
 @require_GET
 @allows(Act.READ)
-def receipt(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
-    """Who closed it, when, on which evidence: a page to keep."""
+def receipt(request: ConsoleRequest, operation_id: UUID, number: int | None = None) -> HttpResponse:
+    """Who decided it, when, on which evidence: a page to keep, under the number of its entry."""
     dossier = dossier_or_404(operation_id)
-    decision = newest_decision(dossier)
+    decision = newest_decision(dossier, number)
     if decision is None:
         raise Http404
+    if number is None:
+        return redirect("receipt-of", operation_id, decision.entry.number)
     context = context_of(request, dossier) | {"decision": decision}
     return answer(request, "operations/receipt.html", context)
 
@@ -69,8 +123,11 @@ def receipt(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
 def approve(request: ConsoleRequest, operation_id: UUID, proposal_id: int) -> HttpResponse:
     """A second person agrees, and the operation is closed."""
 
+    proposal = _proposal_or_404(operation_id, proposal_id)
+    agree = reopening.approve_reopening if proposal.reopens else closing.approve
+
     def call(form: forms.Form) -> None:
-        closing.approve(
+        agree(
             engine=default_engine(),
             proposal_id=proposal_id,
             revision=form.cleaned_data["revision"],
@@ -78,7 +135,6 @@ def approve(request: ConsoleRequest, operation_id: UUID, proposal_id: int) -> Ht
             actor=actor_of(request),
         )
 
-    _proposal_or_404(operation_id, proposal_id)
     return _act(request, operation_id, AnswerForm, "answer_form", call, then="receipt")
 
 
@@ -152,6 +208,7 @@ def _fresh_form(dossier: Dossier, outcome: str | None) -> ClosingForm:
             "outcome": chosen,
             "revision": dossier.operation.revision,
             "seen": dossier.seen,
+            "form_token": uuid4(),
         }
     )
 
@@ -168,10 +225,19 @@ def _stale(request: ConsoleRequest, form: ClosingForm) -> Callable[[Dossier], Ht
             "changes": changes_since(dossier, form.cleaned_data["seen"]),
             "decision": newest_decision(dossier),
             "cleared": form.cleaned_data.get("outcome"),
+            "same_form": _is_recorded(dossier, form.token()),
         }
         return _decision_page(request, dossier, kept, status=409, **more)
 
     return page
+
+
+def _is_recorded(dossier: Dossier, token: str) -> bool:
+    """Whether this very form was recorded before, as a decision or as a proposal."""
+    decision = newest_decision(dossier)
+    return (decision is not None and decision.evidence.facts.get("form") == token) or any(
+        row.form_token == token for row in dossier.proposals
+    )
 
 
 def _decision_page(

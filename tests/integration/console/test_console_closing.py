@@ -24,13 +24,14 @@ def form_of(client: Client, operation: Operation, outcome: str = "") -> dict[str
     page = client.get(reverse("close", args=[operation.pk]), {"outcome": outcome})
     assert page.status_code == 200
     hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.content.decode()))
-    return {"revision": hidden["revision"], "seen": hidden["seen"]}
+    return {name: hidden[name] for name in ("revision", "seen", "form_token")}
 
 
 def decide(
     client: Client, operation: Operation, shown: dict[str, Any] | None = None, **changes: Any
 ) -> Any:
     data = {"outcome": "failed", "kind": "dashboard", "reference": "case 7731", "note": NOTE}
+    data |= {"step": "record", "typed": f"{operation.money.major()}"}
     shown = shown or form_of(client, operation)
     return client.post(reverse("close", args=[operation.pk]), data | shown | changes)
 
@@ -64,7 +65,7 @@ def test_one_person_closes_as_failed_on_a_fresh_absence(scenes: Scenes, signed_i
 
     after = fresh(operation)
     assert after.status == "failed"
-    receipt = client.get(response["Location"]).content.decode()
+    receipt = client.get(response["Location"], follow=True).content.decode()
     assert "Closed as failed." in receipt
     assert "Maya Kline" in receipt
     assert NOTE in receipt
@@ -202,6 +203,7 @@ def test_the_same_form_twice_is_one_decision_and_the_second_names_who(
     page = second.content.decode()
     assert "Maya Kline" in page
     assert "closed this already" in page
+    assert "It was recorded with this very form." in page
     assert Evidence.objects.filter(operation=operation, source="statement").count() == 1
 
 
@@ -255,7 +257,7 @@ def test_an_approver_closes_it(scenes: Scenes, signed_in: SignIn) -> None:
     response = answer(tom, "approve", operation, proposal)
 
     assert fresh(operation).status == "failed"
-    receipt = tom.get(response["Location"]).content.decode()
+    receipt = tom.get(response["Location"], follow=True).content.decode()
     for words in ("Tom Other", "Maya Kline", "I checked it too."):
         assert words in receipt
 
@@ -358,3 +360,30 @@ def test_what_is_settled_has_no_decision_page_and_no_receipt_without_a_decision(
     assert "There is nothing to close here" in page
     assert "<textarea" not in page
     assert client.get(reverse("receipt", args=[operation.pk])).status_code == 404
+
+
+def test_a_decision_is_checked_before_it_is_recorded(scenes: Scenes, signed_in: SignIn) -> None:
+    operation = absent(scenes)
+    client = signed_in("operator")
+
+    page = decide(client, operation, step="check").content.decode()
+
+    assert "What happens then" in page
+    assert NOTE in page
+    assert fresh(operation).status == "unknown"
+    back = decide(client, operation, step="edit").content.decode()
+    assert re.search(r'value="failed" checked', back)
+    assert NOTE in back
+
+
+@pytest.mark.parametrize("typed", ["", "1250,00", "125.00", "-1250.00"])
+def test_above_the_limit_the_amount_is_typed_out(
+    scenes: Scenes, signed_in: SignIn, typed: str
+) -> None:
+    operation = absent(scenes, amount=125_000)
+
+    response = decide(signed_in("operator"), operation, typed=typed)
+
+    assert response.status_code == 422
+    assert "Type 1250.00 to go on." in response.content.decode()
+    assert not Proposal.objects.exists()

@@ -1,0 +1,124 @@
+"""Reopening, reissuing, notes, and the queue of the second person."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from operations.models import AuditEntry, Note, Operation, Proposal
+from operations.services.looking_up import look_up
+
+from .scenes import JOB, Scenes, fresh
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SignIn = Callable[..., Client]
+
+
+def form_of(client: Client, name: str, operation: Operation) -> dict[str, Any]:
+    page = client.get(reverse(name, args=[operation.pk])).content.decode()
+    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
+    return {k: hidden[k] for k in ("revision", "seen", "form_token") if k in hidden}
+
+
+def test_two_people_reopen_what_evidence_contradicts(scenes: Scenes, signed_in: SignIn) -> None:
+    operation = scenes.conflict()
+    maya, tom = signed_in("operator", "Maya Kline"), signed_in("approver", "Tom Other")
+    shown = form_of(maya, "reopen", operation)
+    words = {"ground": "contradicted", "note": "The refund is on the payment."}
+
+    assert maya.post(reverse("reopen", args=[operation.pk]), shown | words).status_code == 302
+    proposal = Proposal.objects.get(operation=operation, state="waiting")
+    assert fresh(operation).status == "failed"
+    assert "1 proposal waits" in tom.get(reverse("proposals")).content.decode()
+    answer = {"revision": operation.revision, "seen": "1.1", "note": "I see it, too."}
+    mine = maya.post(reverse("approve", args=[operation.pk, proposal.pk]), answer)
+    assert mine.status_code == 403
+    agreed = tom.post(reverse("approve", args=[operation.pk, proposal.pk]), answer)
+
+    after = fresh(operation)
+    assert (after.status, after.unknown_reason, after.failure_code) == ("unknown", "reopened", "")
+    receipt = tom.get(agreed["Location"], follow=True).content.decode()
+    assert "Reopened." in receipt
+    assert "I see it, too." in receipt
+    entry = AuditEntry.objects.get(operation_id=operation.pk, action="reopened")
+    assert (entry.actor_name, entry.reason) == ("Tom Other", "The refund is on the payment.")
+    look_up(engine=scenes.engine(), operation_id=operation.pk, actor=JOB)
+    assert fresh(operation).status == "succeeded"
+    counted = scenes.control.counts(payment=operation.payment.charge)
+    assert (counted["refunds"], counted["sends"]) == (1, 1)
+
+
+def test_what_the_provider_said_is_not_reopened(scenes: Scenes, signed_in: SignIn) -> None:
+    operation = scenes.refused()
+    client = signed_in("operator")
+
+    page = client.get(reverse("reopen", args=[operation.pk])).content.decode()
+    words = {"ground": "mistake", "note": "Try.", "revision": operation.revision, "seen": "1.1"}
+    response = client.post(reverse("reopen", args=[operation.pk]), words)
+
+    assert "There is nothing to take back here" in page
+    assert response.status_code == 422
+    assert not Proposal.objects.exists()
+
+
+def test_a_failed_refund_is_made_anew_once(scenes: Scenes, signed_in: SignIn) -> None:
+    operation = scenes.refused()
+    client = signed_in("operator", "Maya Kline")
+    shown = form_of(client, "reissue", operation)
+    words = {"reason": "The dispute was withdrawn.", "typed": "38.00"}
+    address = reverse("reissue", args=[operation.pk])
+
+    assert client.post(address, shown | words | {"typed": "3.80"}).status_code == 422
+    assert client.post(address, shown | words | {"reason": " "}).status_code == 422
+    first, second = client.post(address, shown | words), client.post(address, shown | words)
+
+    assert (first.status_code, second.status_code) == (302, 302)
+    assert first["Location"] == second["Location"]
+    opened = Operation.objects.get(reissue_of=operation)
+    assert (opened.status, opened.amount) == ("succeeded", operation.amount)
+    assert opened.idempotency_key != operation.idempotency_key
+    counted = scenes.control.counts(payment=operation.payment.charge)
+    assert (counted["refunds"], counted["amount"]) == (1, 3_800)
+    actions = list(
+        AuditEntry.objects.filter(operation_id=operation.pk)
+        .order_by("number")
+        .values_list("action", flat=True)
+    )
+    assert actions[-2:] == ["reissue_asked", "reissued"]
+
+
+@pytest.mark.parametrize("scene", ["unknown", "succeeded", "conflict"])
+def test_only_a_failed_refund_is_made_anew(scenes: Scenes, signed_in: SignIn, scene: str) -> None:
+    operation = getattr(scenes, scene)()
+    client = signed_in("operator")
+    words = {"reason": "Try.", "typed": "38.00", "revision": operation.revision, "seen": "1.1"}
+
+    response = client.post(reverse("reissue", args=[operation.pk]), words)
+
+    assert response.status_code == 422
+    assert Operation.objects.count() == 1
+
+
+def test_a_note_is_kept_once_and_decides_nothing(scenes: Scenes, signed_in: SignIn) -> None:
+    operation = scenes.unknown()
+    client = signed_in("operator", "Maya Kline")
+    address = reverse("add-note", args=[operation.pk])
+    page = client.get(reverse("operation", args=[operation.pk])).content.decode()
+    token = re.findall(r'name="form_token" value="([^"]+)"', page)[-1]
+
+    assert client.post(address, {"text": " ", "form_token": token}).status_code == 422
+    for _ in range(2):
+        given = {"text": "She called <b>again</b>.", "form_token": token}
+        assert client.post(address, given).status_code == 302
+
+    assert Note.objects.get().written_by_name == "Maya Kline"
+    shown = client.get(reverse("operation", args=[operation.pk])).content.decode()
+    assert "She called &lt;b&gt;again&lt;/b&gt;." in shown
+    assert fresh(operation).revision == operation.revision
+    assert AuditEntry.objects.filter(operation_id=operation.pk, action="noted").count() == 1
+    reader = signed_in("viewer")
+    assert reader.post(address, {"text": "No", "form_token": token}).status_code == 403
