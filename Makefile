@@ -94,6 +94,7 @@ check: $(DEV) ## Run the linters, the type checker and Django's own checks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	find templates -name '*.html' -exec $(BIN)/djade --check --target-version 5.2 {} +
+	$(CHECK_ENV) DJANGO_SETTINGS_MODULE=reconcile.settings $(BIN)/python -m reconcile.catalogue --check
 	$(CHECK_ENV) $(MANAGE) makemigrations --check --dry-run
 	$(CHECK_ENV) DJANGO_SETTINGS_MODULE=reconcile.settings_check $(MANAGE) lintmigrations
 	$(DEPLOY_ENV) $(MANAGE) check --deploy --fail-level WARNING

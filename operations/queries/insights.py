@@ -144,17 +144,24 @@ class Insights:
     agents: list[ApiKey]
 
 
+#: Days are made once an hour of the range, and hours are added up before the four ways of looking.
 _PAST = """
-SELECT grouping(day) = 0, grouping(recent) = 0, grouping(reason) = 0,
-    day, recent, account_id, agent_id, reason, measure, bucket, sum(count)::bigint
-FROM (
-    SELECT *, date_trunc('day', hour, %(zone)s) AS day,
+WITH hours AS MATERIALIZED (
+    SELECT hour, date_trunc('day', hour, %(zone)s) AS day,
         CASE WHEN hour >= %(recent)s THEN hour END AS recent
-    FROM operations_hourcount
-    WHERE hour >= %(start)s
+    FROM generate_series(date_trunc('hour', %(start)s::timestamptz, 'UTC'),
+        %(now)s + interval '1 hour', interval '1 hour') AS hour
+), added AS MATERIALIZED (
+    SELECT day, recent, account_id, agent_id, reason, measure, bucket, sum(count) AS count
+    FROM operations_hourcount JOIN hours USING (hour)
+    WHERE hour >= date_trunc('hour', %(start)s::timestamptz, 'UTC')
         AND (%(account)s::bigint IS NULL OR account_id = %(account)s)
         AND (%(agent)s::bigint IS NULL OR agent_id = %(agent)s)
-) AS chosen
+    GROUP BY day, recent, account_id, agent_id, reason, measure, bucket
+)
+SELECT grouping(day) = 0, grouping(recent) = 0, grouping(reason) = 0,
+    day, recent, account_id, agent_id, reason, measure, bucket, sum(count)::bigint
+FROM added
 GROUP BY GROUPING SETS (
     (day, measure, bucket), (recent, measure, bucket), (reason, measure, bucket),
     (account_id, agent_id, measure, bucket))
@@ -198,7 +205,7 @@ def read_insights(
     )
     chosen = {"account": account, "agent": agent}
     recent = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=RECENT_HOURS - 1)
-    past = {**chosen, "zone": zone, "start": start, "recent": recent}
+    past = {**chosen, "zone": zone, "start": start, "now": now, "recent": recent}
     for row in _rows(_PAST, past):
         _take_past(found, whose, row)
     for row in _rows(_NOW, {**chosen, "now": now, "cuts": list(AGE_CUTS_S)}):
