@@ -5,17 +5,18 @@ leaves no line half done and none is done twice.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import structlog
+from psycopg.types.numeric import Int8
 
 from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.report_preview import Preview
 from operations.models import collecting
 from operations.models.report_file import ReportFile, ReportRow, ReportState, RowResult
-from operations.models.statements import run
+from operations.models.statements import build, columns, run
 from operations.queries.reports import Foreseen, count_results, foresee
 from operations.services.engine import Engine
 from operations.services.report_matching import Line, Told, take_lines
@@ -25,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 #: How many lines are applied in one transaction.
 _BATCH = 500
+#: A line that has no result yet, and the refund that it tells of.
+_Waiting = tuple[ReportRow, RefundFacts]
 
 
 def apply_report(
@@ -64,8 +67,14 @@ def apply_report(
 
 def _waiting(report: ReportFile, after: int = 0) -> list[ReportRow]:
     """The next lines. `after`: where to go on, so that those that are done are not read over."""
-    rows = ReportRow.objects.filter(report=report, result=RowResult.WAITING, line__gt=after)
-    return list(rows.order_by("line")[:_BATCH])
+    rows = run(_WAITING, [Int8(report.pk), Int8(after), Int8(_BATCH)])
+    return [build(ReportRow, row) for row in rows]
+
+
+_WAITING = f"""
+SELECT {columns(ReportRow, "line")} FROM operations_reportrow AS line
+WHERE report_id = $1 AND result = '' AND line.line > $2 ORDER BY line.line LIMIT $3
+"""  # noqa: S608 - columns of our own table
 
 
 def _apply_batch(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]) -> Counter[str]:
@@ -73,12 +82,12 @@ def _apply_batch(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]) 
     refunds = [facts_of(row) for row in rows]
     foreseen = foresee(report.account, refunds, environment=engine.environment)
     quiet: list[tuple[ReportRow, Foreseen]] = []
-    telling: list[ReportRow] = []
-    for row, seen in zip(rows, foreseen, strict=True):
+    telling: list[_Waiting] = []
+    for row, refund, seen in zip(rows, refunds, foreseen, strict=True):
         if seen.preview is Preview.NOTHING_NEW:
             quiet.append((row, seen))
         else:
-            telling.append(row)
+            telling.append((row, refund))
     done: Counter[str] = Counter({RowResult.NO_CHANGE: _mark_quiet(engine, quiet)})
     if telling:
         done += _apply_or_fail(engine, report, telling)
@@ -104,7 +113,7 @@ WHERE line.id = told.id AND line.result = '' RETURNING 1
 """  # noqa: S608 - a constant
 
 
-def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]) -> Counter[str]:
+def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[_Waiting]) -> Counter[str]:
     """One transaction for these lines; when it fails it is halved, down to the line to blame."""
     try:
         return _apply(engine, report, rows)
@@ -113,8 +122,9 @@ def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]
             middle = len(rows) // 2
             first = _apply_or_fail(engine, report, rows[:middle])
             return first + _apply_or_fail(engine, report, rows[middle:])
-        log.exception("report_line_not_applied", report=report.pk, line=rows[0].line)
-        failed = ReportRow.objects.filter(pk=rows[0].pk, result=RowResult.WAITING).update(
+        row, _ = rows[0]
+        log.exception("report_line_not_applied", report=report.pk, line=row.line)
+        failed = ReportRow.objects.filter(pk=row.pk, result=RowResult.WAITING).update(
             result=RowResult.FAILED,
             problem=f"{type(error).__name__}: {error}"[:500],
             applied_at=engine.clock(),
@@ -122,24 +132,29 @@ def _apply_or_fail(engine: Engine, report: ReportFile, rows: Sequence[ReportRow]
         return Counter({RowResult.FAILED: failed})
 
 
-def _apply(engine: Engine, report: ReportFile, rows: Iterable[ReportRow]) -> Counter[str]:
+def _apply(engine: Engine, report: ReportFile, rows: Sequence[_Waiting]) -> Counter[str]:
     actor, counts = _actor(report), Counter[str]()
     with collecting.collecting(in_groups=True):
-        free = list(
-            ReportRow.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
-            .filter(pk__in=[row.pk for row in rows], result=RowResult.WAITING)
-            .order_by("line")
-        )
+        held = {pk for (pk,) in run(_HOLD, [[row.pk for row, _ in rows]])}
+        # All else of a line is frozen: it is as it was read.
+        free = [(row, refund) for row, refund in rows if row.pk in held]
         if not free:
             return counts
-        lines = [Line(facts_of(row), _told(report, row, actor)) for row in free]
+        lines = [Line(refund, _told(report, row, actor)) for row, refund in free]
         taken = take_lines(engine=engine, account=report.account, lines=lines)
         now = engine.clock()
-        for row, line in zip(free, taken, strict=True):
+        for (row, _), line in zip(free, taken, strict=True):
             row.result, row.operation_id, row.applied_at = line.result, line.operation_id, now
             collecting.update(row, ["result", "operation_id", "applied_at"])
             counts[line.result] += 1
     return counts
+
+
+# What another worker is just applying is left to it.
+_HOLD = """
+SELECT id FROM operations_reportrow WHERE id = ANY($1) AND result = ''
+ORDER BY line FOR NO KEY UPDATE SKIP LOCKED
+"""
 
 
 def _actor(report: ReportFile) -> Actor:

@@ -1,5 +1,6 @@
 """`manage.py import_report FILE`: read a provider's refund export and show what it would do."""
 
+import gc
 import getpass
 import json
 from pathlib import Path
@@ -68,6 +69,9 @@ class Command(BaseCommand):
             id="import_report",
             name=f"import_report by {getpass.getuser()}"[:255],
         )
+        # A million lines make garbage; what is loaded by now is none.
+        gc.collect()
+        gc.freeze()
         report = self._received(options)
         read_report(engine=engine, report_id=report.pk, is_over=lambda: False, say=self._reading)
         report.refresh_from_db()
