@@ -1,7 +1,8 @@
 """Celery tasks: load ids, make one service call. Every task is harmless when it runs twice."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
 
@@ -39,32 +40,38 @@ _DRAIN_S = 20
 _SLICE_S = 240
 
 
-def wake_inbox() -> None:
-    """Tell a worker that events wait. A broker that is down costs nothing: the sweep finds them."""
+@contextmanager
+def suppress_broker_errors() -> Iterator[None]:
+    """Send what can be sent. What must happen stands in the database, and the sweep finds it."""
     try:
-        handle_events.delay()
+        yield
     except Exception as error:
         log.warning("broker_unreachable", error=str(error))
+
+
+def wake_inbox() -> None:
+    """Tell a worker that events wait. A broker that is down costs nothing: the sweep finds them."""
+    with suppress_broker_errors():
+        handle_events.delay()
 
 
 def wake_look_ups(operation_ids: Iterable[UUID]) -> None:
     """Tell workers to look these up now. Each is planned: what gets no message the sweep finds."""
-    try:
+    with suppress_broker_errors():
         for operation_id in operation_ids:
             look_up_operation.delay(str(operation_id))
-    except Exception as error:
-        log.warning("broker_unreachable", error=str(error))
 
 
 @shared_task(name="operations.jobs.handle_events")
 def handle_events() -> None:
     """Handle the events that wait, in batches, for as long as one run lasts."""
-    engine = default_engine()
+    engine, most_again = default_engine(), 1
     ends_at = time.monotonic() + _DRAIN_S
     while time.monotonic() < ends_at:
-        drained = drain(engine=engine)
+        drained = drain(engine=engine, most_again=most_again)
         if drained is None:
             return
+        most_again = drained.most_again
         wake_look_ups(drained.look_ups)
     wake_inbox()
 
@@ -86,23 +93,24 @@ def deliver_notices() -> None:
     """Deliver the notices that are due, for as long as one run lasts."""
     engine = default_engine()
     if deliver_due(engine=engine) and notices_wait(engine=engine):
-        deliver_notices.delay()
+        # A broker that is down costs nothing here, too: the schedule comes by every second.
+        with suppress_broker_errors():
+            deliver_notices.delay()
 
 
 def handle_waiting_events() -> None:
     """Handle what waits, here and now."""
-    engine = default_engine()
-    while (drained := drain(engine=engine)) is not None:
+    engine, most_again = default_engine(), 1
+    while (drained := drain(engine=engine, most_again=most_again)) is not None:
+        most_again = drained.most_again
         for operation_id in drained.look_ups:
             look_up(engine=engine, operation_id=operation_id, actor=LOOKUP_JOB)
 
 
 def wake_backfill(run_id: int) -> None:
     """Tell a worker that a run waits. A broker that is down costs nothing, as above."""
-    try:
+    with suppress_broker_errors():
         work_on_backfill.apply_async((run_id,), expires=60)
-    except Exception as error:
-        log.warning("broker_unreachable", error=str(error))
 
 
 @shared_task(name="operations.jobs.work_on_backfill")
@@ -127,10 +135,8 @@ def fetch_when_quiet() -> None:
 
 def wake_report(report_id: int) -> None:
     """Tell a worker that a report waits. A broker that is down costs nothing, as above."""
-    try:
+    with suppress_broker_errors():
         work_on_report.apply_async((report_id,), expires=60)
-    except Exception as error:
-        log.warning("broker_unreachable", error=str(error))
 
 
 @shared_task(name="operations.jobs.work_on_report")
@@ -159,10 +165,13 @@ def sweep() -> None:
     engine = default_engine()
     Heartbeat.beat(WORKER, now=engine.clock())
     give_up_lost_sends(engine=engine)
-    for operation_id in claim_due_checks(engine=engine):
-        check_operation.delay(str(operation_id))
+    due = claim_due_checks(engine=engine)
+    # What gets no message is due again when its claim ends.
+    with suppress_broker_errors():
+        for operation_id in due:
+            check_operation.delay(str(operation_id))
     if events_wait(engine=engine):
-        handle_events.delay()
+        wake_inbox()
     for report_id in reports_left_lying(engine=engine):
         wake_report(report_id)
     for run_id in backfilling.runs_left_lying(engine=engine):

@@ -6,6 +6,7 @@ from typing import Any
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Queue
 
 from reconcile import config, databases, logs
 from reconcile.environment import Environment
@@ -212,6 +213,10 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "interval_step": 0.2,
     "interval_max": 0.2,
 }
+# A worker takes from both unless it is told otherwise (`-Q`). Receivers of notices may be slow.
+CELERY_TASK_DEFAULT_QUEUE = "celery"
+CELERY_TASK_QUEUES = [Queue("celery"), Queue("notices")]
+CELERY_TASK_ROUTES = {"operations.jobs.deliver_notices": {"queue": "notices"}}
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True

@@ -22,28 +22,43 @@ log = structlog.get_logger(__name__)
 
 #: How many events are handled in one transaction.
 BATCH = 500
+#: How many that failed before are handled in one transaction at most.
+_MOST_AGAIN = 64
 #: An event with our mark and no operation is tried again for this long.
 _GIVE_UP_AFTER = timedelta(days=3)
 
 
 @dataclass(kw_only=True)
 class Drained:
-    """What one batch came to. `look_ups`: the operations that ask for a look-up, each once."""
+    """What one batch came to. `look_ups`: the operations that ask for a look-up, each once.
+
+    `most_again`: how many that failed before the next claim may take.
+    """
 
     claimed: int
+    most_again: int = 1
     handled: int = 0
     failed: int = 0
     look_ups: dict[UUID, None] = field(default_factory=dict)
 
 
-def drain(*, engine: Engine, most: int = BATCH) -> Drained | None:
-    """Claim what is due, the longest due first, and handle it. None when nothing is due."""
-    claims = claim_items(engine=engine, most=most)
+def drain(*, engine: Engine, most: int = BATCH, most_again: int = 1) -> Drained | None:
+    """Claim what is due, the longest due first, and handle it. None when nothing is due.
+
+    `most_again`: how many that failed before. It grows while they succeed, so that what an outage
+    left is soon done, and starts anew with each run: what kills its worker can't take the same
+    events with it for long.
+    """
+    claims = claim_items(engine=engine, most=most, most_again=most_again)
     if not claims:
         return None
-    drained = Drained(claimed=len(claims))
+    drained = Drained(claimed=len(claims), most_again=most_again)
     for part in _parts(claims):
         _handle(engine, part, drained)
+    if drained.failed:
+        drained.most_again = 1
+    elif claims[0].again:
+        drained.most_again = min(most, _MOST_AGAIN, 2 * most_again)
     return drained
 
 

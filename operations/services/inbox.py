@@ -25,32 +25,41 @@ _NO_RESULT = "Whoever handled it ended without a result."
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One event that was claimed. `alone`: it locks what other events lock in another order."""
+    """One event that was claimed. `alone`: it locks what other events lock in another order.
+
+    `again`: it was claimed before, and failed.
+    """
 
     event_pk: int
     until: datetime
     alone: bool
+    again: bool = False
 
 
-def claim_items(*, engine: Engine, most: int) -> list[Claim]:
+def claim_items(*, engine: Engine, most: int, most_again: int = 1) -> list[Claim]:
     """Claim what is due, the longest due first. One whose claims keep dying becomes stuck.
 
-    What failed before is claimed one at a time, so that an event that kills its worker takes no
-    other with it, time after time.
+    What failed before is claimed apart, `most_again` at a time, so that an event that kills its
+    worker takes no other with it, time after time.
 
     Empty only when nothing is due that nobody else is just claiming.
     """
     now = engine.clock()
     until = now + timedelta(seconds=CLAIM_S)
     while True:
-        rows = run(_CLAIM, [now, Int8(most), until, Int8(MOST_FAILURES), _NO_RESULT])
-        claims = [Claim(pk, until, alone) for pk, is_stuck, alone in sorted(rows) if not is_stuck]
+        limits = [Int8(most), until, Int8(MOST_FAILURES), _NO_RESULT, Int8(most_again)]
+        rows = run(_CLAIM, [now, *limits])
+        claims = [
+            Claim(pk, until, alone, again)
+            for pk, is_stuck, alone, again in sorted(rows)
+            if not is_stuck
+        ]
         if claims or not rows:
             return claims
 
 
 # A claim that ended without a result counts as a failure. The item that is due for the longest
-# time decides whether this claim takes it alone or many that never failed.
+# time decides whether this claim takes those that failed or those that never did.
 _CLAIM = """
 WITH first AS (
     SELECT failures > 0 OR claimed_until IS NOT NULL AS has_failed
@@ -66,7 +75,7 @@ WITH first AS (
     WHERE stuck_at IS NULL AND handle_after <= $1
       AND (failures > 0 OR claimed_until IS NOT NULL) = (SELECT has_failed FROM first)
     ORDER BY handle_after, event_id
-    LIMIT CASE WHEN (SELECT has_failed FROM first) THEN 1 ELSE $2 END
+    LIMIT CASE WHEN (SELECT has_failed FROM first) THEN least($2, $6) ELSE $2 END
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE operations_inboxitem AS item
@@ -78,7 +87,8 @@ SET attempts = item.attempts + 1,
     handle_after = CASE WHEN due.is_stuck THEN item.handle_after ELSE $3 END
 FROM due WHERE item.event_id = due.event_id
 RETURNING item.event_id, due.is_stuck,
-    item.relevant AND item.refund_id = '' AND jsonb_typeof(item.facts -> 'dispute') = 'object'
+    item.relevant AND item.refund_id = '' AND jsonb_typeof(item.facts -> 'dispute') = 'object',
+    due.failed > 0
 """
 
 

@@ -50,7 +50,8 @@ def resume_sending(*, engine: Engine, account: Account, reason: str, actor: Acto
     waiting = Operation.objects.select_for_update(no_key=True, of=("self",)).filter(
         account=account, status=Status.OPEN
     )
-    for operation in waiting.order_by("created_at"):
+    # Locked by id, as everywhere: two that lock several operations never wait for each other.
+    for operation in waiting.order_by("pk"):
         operation.change(now=now, next_check_at=now)
     return account
 

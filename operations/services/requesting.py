@@ -43,6 +43,7 @@ from operations.services.sending import (
     send_until_decided,
     start_attempt,
 )
+from operations.services.settling import lock
 
 __all__ = [
     "AboveTheTill",
@@ -172,9 +173,13 @@ def _open_group(*, engine: Engine, parts: Sequence[RefundInput], asker: Asker) -
     """The operations of all parts, in their order: joined, or opened together."""
     account = _identify(engine, parts[0], asker).account
     prepared: dict[int, Prepared] = {}
+    joined: set[UUID] = set()
     for number, wish in enumerate(parts, 1):
-        if join(engine, _identify(engine, wish, asker.for_part(number))) is None:
+        operation = join(engine, _identify(engine, wish, asker.for_part(number)))
+        if operation is None:
             prepared[number] = prepare(engine=engine, account=account, wish=wish)
+        else:
+            joined.add(operation.pk)
     found: list[UUID] = []
     with collecting.collecting():
         for wish in sorted(parts, key=lambda wish: (wish.order_id, wish.reference)):
@@ -185,6 +190,9 @@ def _open_group(*, engine: Engine, parts: Sequence[RefundInput], asker: Asker) -
                 (item.facts for item in prepared.values()), key=lambda facts: facts.charge
             )
         }
+        # By id, as everywhere: two that lock several operations never wait for each other.
+        for operation_id in sorted(joined):
+            lock(operation_id)
         for number, wish in enumerate(parts, 1):
             ready = prepared.get(number)
             payment = payments[ready.facts.charge] if ready else None

@@ -386,6 +386,61 @@ def test_event_that_kills_its_worker_gets_stuck_alone(engine: Engine) -> None:
     assert EventHandling.objects.count() == len(operations) - 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_event_that_kills_its_worker_gets_stuck_alone_while_claims_grow(engine: Engine) -> None:
+    """Each run of the drain starts anew, so that none is claimed with it as often as it is."""
+    for number in range(40):
+        unknown(number)
+    receive(engine, [told(number, "succeeded", name=f"evt_{number:02}") for number in range(40)])
+    killer = InboxItem.objects.get(provider_event_id="evt_39").pk
+
+    for minute in range(0, 60, 2):
+        at_work, most_again = (
+            replace(engine, clock=partial(_same, NOW + timedelta(minutes=minute))),
+            1,
+        )
+        while claims := claim_items(engine=at_work, most=500, most_again=most_again):
+            if killer in [claim.event_pk for claim in claims]:
+                most_again = 1
+                continue  # Died. Another run goes on.
+            most_again *= 2
+            with collecting.collecting(in_groups=True):
+                for item, result in match_all(engine=at_work, items=hold(claims)):
+                    finish(item, result.handling, now=at_work.clock(), operation=result.operation)
+
+    left = InboxItem.objects.get()
+    assert (left.pk, left.stuck_at is not None) == (killer, True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_an_outage_left_is_claimed_by_more_and_more(engine: Engine) -> None:
+    for number in range(20):
+        unknown(number)
+    receive(engine, [told(number, "succeeded", name=f"evt_{number}") for number in range(20)])
+    InboxItem.objects.update(failures=1, error="The store was down.")
+
+    claimed, most_again = [], 1
+    while drained := drain(engine=engine, most_again=most_again):
+        most_again = drained.most_again
+        claimed.append(drained.claimed)
+
+    assert claimed == [1, 2, 4, 8, 5]
+    assert Operation.objects.filter(status=Status.SUCCEEDED).count() == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_fails_again_is_tried_alone(engine: Engine) -> None:
+    operations = [unknown(number) for number in range(3)]
+    receive(engine, [told(number, "succeeded", name=f"evt_{number}") for number in range(3)])
+    InboxItem.objects.update(failures=1, error="The store was down.")
+
+    with refused_for(operations[0]):
+        drained = drain(engine=engine, most_again=8)
+
+    assert drained is not None
+    assert (drained.claimed, drained.failed, drained.most_again) == (3, 1, 1)
+
+
 def _same(now: datetime) -> datetime:
     return now
 
