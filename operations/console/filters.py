@@ -80,8 +80,8 @@ class QueueFilter(django_filters.FilterSet):  # type: ignore[misc]
     )
     account = django_filters.ChoiceFilter(label=_("Account"), empty_label=_("All"))
     currency = django_filters.CharFilter(label=_("Currency"), max_length=3)
-    min = django_filters.CharFilter(label=_("Smallest amount"), max_length=20)
-    max = django_filters.CharFilter(label=_("Largest amount"), max_length=20)
+    min = django_filters.CharFilter(label=_("Amount from"), max_length=20)
+    max = django_filters.CharFilter(label=_("Amount to"), max_length=20)
     age = django_filters.ChoiceFilter(
         label=_("Age"),
         choices=[(name, words) for name, (_span, words) in AGES.items()],

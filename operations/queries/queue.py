@@ -7,29 +7,19 @@ so many operations and no further, and the page says so.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
+from operations.queries import parts as looking
 from operations.queries.evidence import EvidenceLine
-from operations.queries.figures import COUNT_CAP
-from operations.queries.narrowing import (
-    WAITS_FOR_SECOND,
-    Condition,
-    Narrow,
-    claimed_by,
-    conditions,
-)
-from operations.queries.stretches import STRETCHES, Order, Stretch, View, order_of, parsed
+from operations.queries.parts import Asked, Part
+from operations.queries.stretches import parsed
 
 PAGE_SIZE = 50
-#: How many operations a page looks through for those that its filters leave.
-LOOKED_THROUGH = 10_000
-#: The same for the count of a saved view, of which there are several on a page.
-COUNTED_THROUGH = 2_000
 
 
 class QueueRow(NamedTuple):
@@ -72,35 +62,23 @@ class QueuePage:
     looked_through: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which list: a view for a person, narrowed and ordered."""
-
-    view: View
-    person: str
-    now: datetime
-    order: Order | None = None
-    narrow: Narrow = field(default_factory=Narrow)
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The parts of the list, in its order."""
-        return STRETCHES[self.view][self.order or order_of(self.view, "")]
-
-
 def queue_page(asked: Asked, *, after: str = "") -> QueuePage:
     """The page that follows the place `after`; one that can't be read is the beginning.
 
-    One query; two when filters leave too few to fill the page.
+    One query, two more when that leaves too few to fill the page.
     """
     stretches = asked.stretches
     start = parsed(after, stretches)
     parts = [
-        _Part(asked, stretch, start[1] if start and number == start[0] else None)
+        Part(asked, stretch, start[1] if start and number == start[0] else None)
         for number, stretch in enumerate(stretches)
         if not start or number >= start[0]
     ]
-    rows = _read(parts, PAGE_SIZE + 1, asked.now)
+    # Mostly the first stretch fills the page; with filters they are read together.
+    at_once = len(parts) if parts[0].is_filtered else 1
+    rows = _read(parts[:at_once], 0, PAGE_SIZE + 1, asked.now)
+    if len(rows) <= PAGE_SIZE and at_once < len(parts):
+        rows += _read(parts[at_once:], at_once, PAGE_SIZE + 1 - len(rows), asked.now)
     shown = rows[:PAGE_SIZE]
     if len(rows) > PAGE_SIZE:
         return QueuePage(
@@ -113,7 +91,7 @@ def queue_page(asked: Asked, *, after: str = "") -> QueuePage:
     return QueuePage(
         rows=[row for row in shown if row.stretch <= number],
         next_after=place,
-        looked_through=LOOKED_THROUGH,
+        looked_through=looking.LOOKED_THROUGH,
     )
 
 
@@ -126,113 +104,6 @@ def rows_of(ids: Sequence[UUID], *, now: datetime) -> list[QueueRow]:
     return _lines(sql, [list(ids)], now)
 
 
-def counts_of(lists: Sequence[Asked]) -> list[int]:
-    """How many each list holds, at most one more than the cap, in one query.
-
-    Of a list with filters no more than 2,000 operations are looked through.
-    """
-    parts: list[str] = []
-    values: list[Any] = []
-    for asked in lists:
-        each = [_Part(asked, stretch, None).counted() for stretch in asked.stretches]
-        union = " UNION ALL ".join(f"({part.sql})" for part in each)
-        parts.append(
-            f"(SELECT count(*) FROM (SELECT 1 FROM ({union}) AS every"  # noqa: S608
-            f" LIMIT {COUNT_CAP + 1}) AS capped)"
-        )
-        values += [value for part in each for value in part.values]
-    if not parts:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", values)
-        return list(cursor.fetchone())
-
-
-class _Part:
-    """A stretch of a list as SQL: what an index serves inside, what it does not around it."""
-
-    def __init__(self, asked: Asked, stretch: Stretch, beyond: Sequence[Any] | None) -> None:
-        self.stretch = stretch
-        inside = [Condition(stretch.where)]
-        outside = conditions(asked.narrow, asked.now)
-        if asked.view is View.MINE:
-            inside.append(claimed_by(asked.person, asked.now))
-        elif asked.view is View.SECOND:
-            inside.append(WAITS_FOR_SECOND)
-        lead = _lead(stretch, outside, asked.narrow)
-        inside += lead
-        if beyond is not None:
-            inside.append(stretch.beyond(beyond))
-        around = [*outside.values(), *([Condition(stretch.but)] if stretch.but else [])]
-        self._inside, self._around = _all_of(inside), _all_of(around)
-        self.is_filtered = bool(around)
-
-    def chosen(self, columns: str, most: int) -> Condition:
-        """The first rows that the filters leave, in order."""
-        source, values = self._source(LOOKED_THROUGH)
-        return Condition(
-            f"SELECT {columns} FROM {source} ORDER BY {self.stretch.order_by} LIMIT {most}",  # noqa: S608
-            values,
-        )
-
-    def counted(self) -> Condition:
-        """One for each row, as far as is counted."""
-        source, values = self._source(COUNTED_THROUGH)
-        return Condition(f"SELECT 1 FROM {source} LIMIT {COUNT_CAP + 1}", values)  # noqa: S608
-
-    def bound(self, number: int) -> Condition:
-        """The last row that is looked through, if there are so many."""
-        return Condition(
-            f"SELECT {number} AS stretch, {_KEYS} FROM operations_operation AS o"  # noqa: S608
-            f" WHERE {self._inside.sql} ORDER BY {self.stretch.order_by}"
-            f" OFFSET {LOOKED_THROUGH - 1} LIMIT 1",
-            self._inside.values,
-        )
-
-    def _source(self, most: int) -> Condition:
-        if not self.is_filtered:
-            return Condition(
-                f"operations_operation AS o WHERE {self._inside.sql}", self._inside.values
-            )
-        return Condition(
-            f"(SELECT * FROM operations_operation AS o WHERE {self._inside.sql}"  # noqa: S608
-            f" ORDER BY {self.stretch.order_by} LIMIT {most}) AS o WHERE {self._around.sql}",
-            self._inside.values + self._around.values,
-        )
-
-
-def _lead(stretch: Stretch, outside: dict[str, Condition], narrow: Narrow) -> list[Condition]:
-    """Take from the filters what an index serves together with this stretch."""
-    if "order" in outside:
-        return [outside.pop("order")]
-    if "claimed" in outside and narrow.claimed != "nobody":
-        return [outside.pop("claimed")]
-    for name in stretch.narrows:
-        if name == "status" and "attention" in outside:
-            continue
-        if name == "status" and narrow.status not in _STATUSES_WITH_AN_INDEX:
-            continue
-        if name in outside:
-            return [outside.pop(name)]
-    # Lists by age of what carries a flag have an index of their own.
-    if "attention" in outside and stretch.where == "TRUE":
-        return [Condition("NOT (o.attention = '{}')")]
-    if "reason" in outside and stretch.where == "TRUE":
-        return [Condition("o.status = 'unknown'")]
-    return []
-
-
-_STATUSES_WITH_AN_INDEX = ("failed", "processing", "unknown")
-
-
-def _all_of(every: Sequence[Condition]) -> Condition:
-    return Condition(
-        " AND ".join(one.sql for one in every) or "TRUE",
-        tuple(value for one in every for value in one.values),
-    )
-
-
-_KEYS = "o.key_window_closes_at, o.amount, o.currency, o.created_at, o.needs_person_since, o.id"
 _COLUMNS = ", ".join(
     f"o.{name}"
     for name in (
@@ -257,10 +128,10 @@ _COLUMNS = ", ".join(
 )
 
 
-def _read(parts: Sequence[_Part], most: int, now: datetime) -> list[QueueRow]:
+def _read(parts: Sequence[Part], first: int, most: int, now: datetime) -> list[QueueRow]:
     texts: list[str] = []
     values: list[Any] = []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(parts, first):
         chosen = part.chosen(_COLUMNS, most)
         texts.append(
             f"(SELECT {number} AS stretch, row_number() OVER () AS place, o.*"  # noqa: S608
@@ -285,7 +156,7 @@ class _Bound(NamedTuple):
     id: UUID
 
 
-def _first_bound(parts: Sequence[_Part]) -> tuple[int, str] | None:
+def _first_bound(parts: Sequence[Part]) -> tuple[int, str] | None:
     """The first stretch that has more than is looked through, and where to look further."""
     bounds = [part.bound(number) for number, part in enumerate(parts) if part.is_filtered]
     if not bounds:

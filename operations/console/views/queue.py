@@ -16,9 +16,11 @@ from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, allows
 from operations.console.queue_lines import lines_of
 from operations.queries.choices import choices
-from operations.queries.figures import COUNT_CAP, health_lately
+from operations.queries.figures import health_lately
 from operations.queries.marks import queue_mark
-from operations.queries.queue import Asked, counts_of, queue_page, rows_of
+from operations.queries.parts import Asked
+from operations.queries.queue import queue_page, rows_of
+from operations.queries.queue_counts import view_counts
 from operations.queries.search import clean_query, find
 from operations.queries.stretches import STRETCHES, Order, View, order_of
 from operations.queries.views import Kept, views_of
@@ -31,10 +33,10 @@ VIEW_NAMES: Mapping[View, Promise] = {
     View.ALL: _("All"),
 }
 ORDER_NAMES: Mapping[Order, Promise] = {
-    Order.URGENCY: _("Unknown first, then by key deadline, then by amount"),
+    Order.URGENCY: _("Most urgent first"),
     Order.OLDEST: _("Oldest first"),
     Order.NEWEST: _("Newest first"),
-    Order.AMOUNT: _("By currency, largest first"),
+    Order.AMOUNT: _("Largest first, by currency"),
 }
 
 
@@ -62,10 +64,10 @@ def queue(request: ConsoleRequest) -> HttpResponse:
         "view_name": VIEW_NAMES[view],
         "tabs": tabs,
         "here": next(tab for tab in tabs if tab["is_here"]),
-        "count_cap": COUNT_CAP,
         "filters": filters,
         "fields": list(fields_of(request.GET, filters, choices=offered, person=person)),
         "orders": [(name, ORDER_NAMES[name], name == order) for name in STRETCHES[view]],
+        "order": order,
         "order_name": ORDER_NAMES[order],
         "page": page,
         "lines": lines_of(page.rows, person=person, now=now),
@@ -126,8 +128,7 @@ def query_of(view: View, order: Order, understood: Mapping[str, str]) -> str:
 
 def _tabs(asked: Asked, kept: list[Kept], address: str, saved: str) -> list[dict[str, Any]]:
     """The views and the saved ones with their counts; one of them is where we are."""
-    lists = [Asked(view=view, person=asked.person, now=asked.now) for view in View]
-    lists += [_asked_of(view.query, asked) for view in kept]
+    counts = view_counts(asked.person, asked.now, [_asked_of(view.query, asked) for view in kept])
     tabs: list[dict[str, Any]] = [
         {"name": VIEW_NAMES[view], "query": f"view={view}", "view": str(view)} for view in View
     ]
@@ -136,7 +137,7 @@ def _tabs(asked: Asked, kept: list[Kept], address: str, saved: str) -> list[dict
         for view in kept
     ]
     here = 0
-    for number, (tab, count) in enumerate(zip(tabs, counts_of(lists), strict=True)):
+    for number, (tab, count) in enumerate(zip(tabs, counts, strict=True)):
         tab["count"], tab["is_here"] = count, False
         view = tab.get("saved")
         if view is None and tab["view"] == asked.view:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from operations.domain.statuses import Fact
 from operations.models import Account, ApiKey, AuditEntry, Operation, Payment, SavedView
+from operations.queries import parts
 from operations.queries import queue as queue_module
 
 from .test_console_queue import NOW, SignIn, mixed, orders, row
@@ -179,7 +180,7 @@ def test_pages_of_every_order_show_every_row_once(
 def test_what_filters_hide_is_looked_through_only_so_far(
     signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_module, "LOOKED_THROUGH", 4)
+    monkeypatch.setattr(parts, "LOOKED_THROUGH", 4)
     for number in range(9):
         row(f"small-{number}", amount=100)
     row("large", amount=99, closes=timedelta(hours=5))

@@ -15,6 +15,7 @@ from operations.domain.identity import idempotency_key, uuid7
 from operations.domain.statuses import Fact, UnknownReason
 from operations.models import Account, Operation, Payment
 from operations.queries import queue as queue_module
+from operations.queries import queue_counts
 
 from .scenes import Scenes, fresh
 
@@ -210,8 +211,7 @@ def test_the_empty_queue_says_so(signed_in: SignIn) -> None:
 
 def test_counts_stop_at_the_cap(signed_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed()
-    monkeypatch.setattr(queue_module, "COUNT_CAP", 3)
-    monkeypatch.setattr("operations.console.views.queue.COUNT_CAP", 3)
+    monkeypatch.setattr(queue_counts, "COUNT_CAP", 3)
 
     page = signed_in("viewer").get("/").content.decode()
 
