@@ -105,7 +105,8 @@ def _cases() -> list[_Case]:
             "SELECT id FROM operations_operation ORDER BY created_at OFFSET 5000 LIMIT 1"
         )
         (some,) = cursor.fetchone()
-    first, last = "/stock/operations/operation/", -(-count // 50)
+    # The last page that is full.
+    first, last = "/stock/operations/operation/", count // 50
     deepest = f"n~{at:%Y%m%dT%H%M%S.%f}~{pk}"
     with connection.cursor() as cursor:
         cursor.execute(
