@@ -25,6 +25,8 @@ def figure(value: float | None, places: int = 0) -> str:
     """A number with so many decimals, as the reader's language writes it; a dash for none."""
     if value is None:
         return "-"
+    # Django cuts what it does not show.
+    value = round(value, places)
     return formats.number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True)
 
 

@@ -4,6 +4,7 @@ import pytest
 from django.utils import translation
 
 from operations.domain.money import Money
+from operations.templatetags.charting import figure, span
 from operations.templatetags.showing import money
 
 
@@ -25,3 +26,22 @@ def test_money_is_shown_as_the_reader_writes_it(
     for language, text in (("en", english), ("de", german)):
         with translation.override(language):
             assert money(Money(amount, currency)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "english", "german"),
+    [
+        (18 / 17, 3, "1.059", "1,059"),
+        (1.99996, 4, "2.0000", "2,0000"),
+        (12_345, 0, "12,345", "12.345"),
+        (None, 2, "-", "-"),
+    ],
+)
+def test_figures_are_rounded_not_cut(
+    value: float | None, places: int, english: str, german: str
+) -> None:
+    for language, text in (("en", english), ("de", german)):
+        with translation.override(language):
+            assert figure(value, places) == text
+    assert span(5_400) == "1 h 30 m"
+    assert span(None) == "-"
