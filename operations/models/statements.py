@@ -4,7 +4,8 @@ For the path that every refund takes; everything else is the ORM's. A statement 
 transaction that is open, its errors are Django's, and query counts see it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -57,10 +58,15 @@ def run_and_commit(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run the last statement of a transaction and commit it, in one round trip; its rows.
 
     When the statement fails, the server skips the commit. Django's own commit, and whatever waits
-    for it, comes after this one and finds nothing left to send.
+    for it, comes after this one and finds nothing left to send. A statement that is alone in its
+    transaction commits itself.
     """
     database = connections[DEFAULT_DB_ALIAS]
     cursor = _cursor(database)
+    if _has_yet_to_begin(database.connection):
+        with _committing_itself(database.connection):
+            _send(database, cursor, sql, values)
+        return cursor.fetchall()
     with database.wrap_database_errors, database.connection.pipeline():
         _send(database, cursor, sql, values)
         _cursor(database).execute("COMMIT")
@@ -97,11 +103,22 @@ def _begin(connection: psycopg.Connection) -> None:
 
     psycopg sends BEGIN by itself before the first statement, but waits for its answer.
     """
-    if connection.autocommit or connection.info.transaction_status != TransactionStatus.IDLE:
-        return
+    if _has_yet_to_begin(connection):
+        with _committing_itself(connection):
+            _PreparedCursor(connection).execute(connection._get_tx_start_command())
+
+
+def _has_yet_to_begin(connection: psycopg.Connection) -> bool:
+    idle = connection.info.transaction_status == TransactionStatus.IDLE
+    return idle and not connection.autocommit
+
+
+@contextmanager
+def _committing_itself(connection: psycopg.Connection) -> Iterator[None]:
+    """Keep psycopg from beginning a transaction before what is sent here."""
     connection._autocommit = True
     try:
-        _PreparedCursor(connection).execute(connection._get_tx_start_command())
+        yield
     finally:
         connection._autocommit = False
 
@@ -139,12 +156,13 @@ def build(model: type[_Row], values: Sequence[Any]) -> _Row:
 
 
 def made(model: type[_Row], **values: Any) -> _Row:
-    """A new row with all its fields given by the names of their columns, but for the id.
+    """A new row of these values, named as the columns; the model's defaults for the others.
 
-    Several times as fast as calling the model, which looks for defaults and related rows.
+    Several times as fast as calling the model, which looks for related rows.
     """
-    values.setdefault("id", None)
-    return _made(model, values, adding=True)
+    defaults, made_anew = _defaults(model)
+    anew = {name: make() for name, make in made_anew if name not in values}
+    return _made(model, {**defaults, **anew, **values}, adding=True)
 
 
 def _made(model: type[_Row], values: Any, *, adding: bool) -> _Row:
@@ -159,3 +177,18 @@ def _made(model: type[_Row], values: Any, *, adding: bool) -> _Row:
 @cache
 def _names(model: type[models.Model]) -> tuple[str, ...]:
     return tuple(field.attname for field in model._meta.concrete_fields)
+
+
+@cache
+def _defaults(
+    model: type[models.Model],
+) -> tuple[dict[str, Any], tuple[tuple[str, Callable[[], Any]], ...]]:
+    """What a new row has where nothing is said: values, and what makes them anew for each row."""
+    fields = model._meta.concrete_fields
+    anew = {
+        field.attname: field.default
+        for field in fields
+        if field.has_default() and callable(field.default)
+    }
+    values = {field.attname: field.get_default() for field in fields if field.attname not in anew}
+    return values, tuple(anew.items())

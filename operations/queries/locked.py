@@ -11,6 +11,7 @@ from operations.models import Account, Attempt, Operation, Payment, collecting
 from operations.models.audit import chain_of
 from operations.models.evidence import NEXT_EVIDENCE_ID
 from operations.models.statements import build, columns, run_together, width
+from operations.models.steps import SOMEBODY_SUBSCRIBED
 
 _LOCK = "SELECT 1 FROM operations_operation WHERE id = $1 FOR NO KEY UPDATE"
 # In one order for everybody, so that nobody waits for one that waits for him.
@@ -42,10 +43,12 @@ LEFT JOIN operations_attempt AS t ON t.operation_id = o.id
 WHERE o.id = $1
 ORDER BY t.number
 """
-_SUBSCRIBED = "SELECT EXISTS (SELECT FROM operations_subscription WHERE disabled_at IS NULL)"
+_SUBSCRIBED = f"SELECT {SOMEBODY_SUBSCRIBED}"
 _DRAW = f"SELECT {NEXT_EVIDENCE_ID} FROM generate_series(1, $1)"  # noqa: S608 - a constant
 _READ_ALL = f"{_WITH_ALL} {_FROM} WHERE o.id = ANY($1)"
 
+#: Where an operation keeps the attempts that were read with it.
+_KEPT = "_attempts_kept"
 _PAYMENT = width(Operation)
 _ACCOUNT = _PAYMENT + width(Payment)
 _TIP = _ACCOUNT + width(Account)
@@ -116,10 +119,22 @@ def _read(
     return operation
 
 
+def attempts_of(operation: Operation) -> Sequence[Attempt]:
+    """Its attempts, by number, as they were read or written with its lock."""
+    kept: Sequence[Attempt] | None = operation.__dict__.get(_KEPT)
+    return kept if kept is not None else list(operation.attempts.order_by("number"))
+
+
+def keep_first_attempt(operation: Operation, attempt: Attempt) -> None:
+    """Let `attempts_of` an operation that was just opened answer with this one."""
+    operation.__dict__[_KEPT] = [attempt]
+
+
 def keep_attempts(operation: Operation, attempts: list[Attempt]) -> None:
-    """Let `operation.attempts.all()` answer with these objects, as a prefetch does."""
+    """Let `attempts_of` and `operation.attempts.all()` answer with these objects."""
     for attempt in attempts:
         attempt.operation = operation
+    operation.__dict__[_KEPT] = attempts
     rows: Any = operation.attempts.all()
     rows._result_cache = attempts
     rows._prefetch_done = True

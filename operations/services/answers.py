@@ -1,9 +1,8 @@
 """Answers: what came back from a send, saved with its attempt and said in words."""
 
-from dataclasses import asdict
 from datetime import datetime
 
-from operations.domain.answers import Answer, AnswerKind
+from operations.domain.answers import Answer, AnswerKind, RefundFacts
 from operations.domain.audit import Actor
 from operations.domain.classify import Classification
 from operations.models import Attempt, EvidenceSource, collecting
@@ -47,8 +46,14 @@ def save_answer(attempt: Attempt, answer: Answer, reading: Classification, now: 
     attempt.error_code = answer.error_code[:100]
     attempt.message = answer.message[:500]
     attempt.body = answer.body
-    attempt.refund = asdict(reading.refund) if reading.refund else None
+    attempt.refund = _as_json(reading.refund) if reading.refund else None
     collecting.update(attempt, _ANSWER)
+
+
+def _as_json(refund: RefundFacts) -> dict[str, object]:
+    """All fields of a refund; `asdict` would copy each value."""
+    fields = {name: getattr(refund, name) for name in RefundFacts.__slots__}
+    return {**fields, "metadata": dict(refund.metadata)}
 
 
 def learned_from(

@@ -18,6 +18,7 @@ from operations.domain.next_step import (
 )
 from operations.domain.statuses import Attention, Fact, Status, UnknownReason
 from operations.models import Attempt, Evidence, EvidenceSource, Operation
+from operations.queries.locked import attempts_of
 from operations.services.actors import SWEEP
 from operations.services.believing import take_refund
 from operations.services.engine import Engine
@@ -158,4 +159,4 @@ def release(operation: Operation, now: datetime) -> None:
 
 def finished_attempts(operation: Operation) -> Sequence[Attempt]:
     """Its finished attempts, oldest first, as they were read with its lock."""
-    return [attempt for attempt in operation.attempts.all() if attempt.outcome]
+    return [attempt for attempt in attempts_of(operation) if attempt.outcome]

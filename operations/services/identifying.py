@@ -1,7 +1,9 @@
 """Identifying: which operation a request stands for, and keeping the request with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -20,8 +22,8 @@ from operations.domain.standing import (
 )
 from operations.domain.statuses import UNRESOLVED
 from operations.models import Account, ApiKey, Operation, Request, RequestToken, collecting
-from operations.models.statements import Statement
-from operations.queries.standing import related_to
+from operations.models.statements import Statement, made, run, run_together
+from operations.queries.standing import asking, related_to
 from operations.services.accounts import DEFAULT_ACCOUNT, account_for
 from operations.services.engine import Engine
 from operations.services.settling import lock
@@ -48,13 +50,14 @@ class Asker:
 
 @dataclass(frozen=True, kw_only=True)
 class Identified:
-    """A request and what it may have to do with, as one statement found it."""
+    """A request and what it may have to do with. `locked`: the rows that its locks returned."""
 
     account: Account
     wish: RefundInput
     asker: Asker
     asked: Asked
     related: list[Related]
+    locked: list[list[tuple[Any, ...]]]
 
 
 class ConflictingOperation(Exception):
@@ -75,13 +78,19 @@ class ReusedWithOtherInput(Exception):
 
 
 def identify(
-    *, engine: Engine, wish: RefundInput, asker: Asker, payment_id: int | None = None
+    *,
+    engine: Engine,
+    wish: RefundInput,
+    asker: Asker,
+    charge: str = "",
+    after: Sequence[Statement] = (),
 ) -> Identified:
     """Find what a request may have to do with. Changes nothing.
 
-    With `payment_id` the operations of that payment are found too. Raises UnknownAccount.
+    With `charge` the operations of that payment are found too. `after`: locks to take first, in
+    the same round trip. Raises UnknownAccount.
     """
-    account, related = related_to(
+    question = asking(
         wish,
         livemode=engine.livemode,
         account=wish.account or DEFAULT_ACCOUNT,
@@ -89,8 +98,10 @@ def identify(
         tool_call_id=asker.tool_call_id,
         agent_run_id=asker.agent_run_id,
         token=asker.token,
-        payment_id=payment_id,
+        charge=charge,
     )
+    *locked, rows = run_together(*after, question) if after else [run(*question)]
+    account, related = related_to(question, rows)
     account = account or account_for(engine=engine, name=wish.account)
     asked = Asked(
         account_id=account.pk,
@@ -102,7 +113,9 @@ def identify(
         has_token=bool(asker.token),
         repeated_since=engine.clock() - timedelta(seconds=engine.repeat_window_s),
     )
-    return Identified(account=account, wish=wish, asker=asker, asked=asked, related=related)
+    return Identified(
+        account=account, wish=wish, asker=asker, asked=asked, related=related, locked=locked
+    )
 
 
 def join(engine: Engine, request: Identified) -> Operation | None:
@@ -158,9 +171,10 @@ def record_request(engine: Engine, operation: Operation, request: Identified) ->
     known = {row.tie for row in request.related}
     if Tie.TOOL_CALL not in known:
         collecting.insert(
-            Request(
-                operation=operation,
-                api_key=asker.api_key,
+            made(
+                Request,
+                operation_id=operation.pk,
+                api_key_id=asker.api_key.pk if asker.api_key else None,
                 tool_call_id=asker.tool_call_id,
                 agent_run_id=asker.agent_run_id,
                 input_hash=request.asked.input_hash,
@@ -170,12 +184,13 @@ def record_request(engine: Engine, operation: Operation, request: Identified) ->
         )
     if asker.token and Tie.TOKEN not in known:
         collecting.insert(
-            RequestToken(
-                account=operation.account,
+            made(
+                RequestToken,
+                account_id=operation.account_id,
                 customer_account=request.wish.customer_account,
                 kind=KIND_REFUND,
                 token=asker.token,
-                operation=operation,
+                operation_id=operation.pk,
                 created_at=now,
             )
         )

@@ -26,7 +26,8 @@ from operations.domain.standing import failed_before, of_payment
 from operations.domain.statuses import Status
 from operations.domain.till import Till, refunded_by_others
 from operations.models import Account, AuditEntry, Operation, Payment, collecting
-from operations.models.statements import Statement, run_together
+from operations.models.statements import Statement, made
+from operations.models.steps import SOMEBODY_SUBSCRIBED
 from operations.providers import PaymentNotFound, ReadFailed
 from operations.services.engine import Engine
 from operations.services.identifying import (
@@ -111,7 +112,7 @@ def prepare(*, engine: Engine, account: Account, wish: RefundInput) -> Prepared:
 
 
 # The row is locked until the transaction ends, whether it is new or not.
-_LOCK_PAYMENT = """
+_LOCK_PAYMENT = f"""
 INSERT INTO operations_payment AS kept
     (account_id, charge, payment_intent, currency, captured, refunded, disputed, read_at,
      refunded_by_others)
@@ -120,42 +121,54 @@ ON CONFLICT (account_id, charge) DO UPDATE
 SET payment_intent = EXCLUDED.payment_intent, currency = EXCLUDED.currency,
     captured = EXCLUDED.captured, refunded = EXCLUDED.refunded,
     disputed = EXCLUDED.disputed, read_at = EXCLUDED.read_at
-RETURNING id, refunded_by_others
-"""
+RETURNING id, refunded_by_others, refunds_blocked,
+    nextval('operations_evidence_id_seq'), nextval('operations_providerrefund_id_seq'),
+    {SOMEBODY_SUBSCRIBED}
+"""  # noqa: S608 - a constant
 
 
-def lock_payment(
-    *, engine: Engine, account: Account, facts: PaymentFacts, after: Statement | None = None
-) -> Payment:
-    """The payment's row with the provider's figures, locked until the transaction ends.
+def payment_lock(
+    *, engine: Engine, account: Account, facts: PaymentFacts
+) -> tuple[Payment, Statement]:
+    """The payment with the provider's figures, and what locks its row until the transaction ends.
 
-    `after`: another lock, taken first in the same round trip.
+    `take_lock` tells the payment what the lock returned.
     """
-    payment = Payment(
-        account=account,
+    now = engine.clock()
+    payment = made(
+        Payment,
+        account_id=account.pk,
         charge=facts.charge,
         payment_intent=facts.payment_intent,
         currency=facts.currency,
         captured=facts.captured,
         refunded=facts.refunded,
         disputed=facts.disputed,
-        read_at=engine.clock(),
+        read_at=now,
     )
     figures = [
-        account.pk,
-        payment.charge,
-        payment.payment_intent,
-        payment.currency,
-        Int8(payment.captured),
-        Int8(payment.refunded),
-        payment.disputed,
-        payment.read_at,
+        Int8(account.pk),
+        facts.charge,
+        facts.payment_intent,
+        facts.currency,
+        Int8(facts.captured),
+        Int8(facts.refunded),
+        facts.disputed,
+        now,
     ]
-    locks = [after] if after else []
-    *_, rows = run_together(*locks, (_LOCK_PAYMENT, figures))
-    ((payment.pk, payment.refunded_by_others),) = rows
+    return payment, (_LOCK_PAYMENT, figures)
+
+
+def take_lock(payment: Payment, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Fill in what the lock returned; ids that were drawn with it are kept for what is learned."""
+    ((payment.pk, others, blocked, evidence_id, refund_id, somebody_subscribed),) = rows
+    payment.refunded_by_others, payment.refunds_blocked = others, blocked
     payment._state.adding = False
-    return payment
+    collected = collecting.current()
+    if collected is not None:
+        collected.spare_ids.append(evidence_id)
+        collected.spare_refund_ids.append(refund_id)
+        collected.nobody_subscribed = not somebody_subscribed
 
 
 def open_operation(
@@ -256,11 +269,13 @@ def _new_operation(
     engine: Engine, payment: Payment, prepared: Prepared, request: Identified
 ) -> Operation:
     wish = prepared.wish
-    return Operation(
+    api_key = request.asker.api_key
+    operation = made(
+        Operation,
         id=prepared.operation_id,
-        account=request.account,
-        payment=payment,
-        opened_by=request.asker.api_key,
+        account_id=request.account.pk,
+        payment_id=payment.pk,
+        opened_by_id=api_key.pk if api_key else None,
         group=wish.group,
         reissue_of_id=failed_before(request.related, request.asked),
         kind=KIND_REFUND,
@@ -277,3 +292,5 @@ def _new_operation(
         parameters=dict(prepared.parameters),
         created_at=engine.clock(),
     )
+    operation._state.fields_cache.update(account=request.account, payment=payment)
+    return operation

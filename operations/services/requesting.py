@@ -11,10 +11,11 @@ from operations.domain.budgets import CallBudget
 from operations.domain.identity import RefundInput, group_id
 from operations.domain.standing import of_payment
 from operations.domain.statuses import Status
-from operations.models import Attempt, Operation, collecting
-from operations.models.statements import run
+from operations.models import Operation, Payment, collecting
+from operations.models.statements import Statement, run
 from operations.services.accounts import UnknownAccount
 from operations.services.engine import Engine
+from operations.services.finishing import Begun, known_of
 from operations.services.identifying import (
     Asker,
     ConflictingOperation,
@@ -30,9 +31,10 @@ from operations.services.opening import (
     InputRefused,
     PaymentUnreadable,
     Prepared,
-    lock_payment,
     open_operation,
+    payment_lock,
     prepare,
+    take_lock,
 )
 from operations.services.sending import (
     InProgress,
@@ -70,8 +72,8 @@ def request_refund(*, engine: Engine, wish: RefundInput, asker: Asker) -> Operat
     opened = _again_on_conflict(
         lambda: _join_or_open(engine=engine, wish=wish, asker=asker, call=call)
     )
-    if isinstance(opened, Attempt):
-        return continue_sending(engine=engine, attempt=opened, actor=asker.actor, call=call)
+    if isinstance(opened, Begun):
+        return continue_sending(engine=engine, begun=opened, actor=asker.actor, call=call)
     if opened.status != Status.OPEN:
         return opened
     send_until_decided(engine=engine, operation_id=opened.pk, actor=asker.actor, call=call)
@@ -115,10 +117,14 @@ def _again_on_conflict(act: Callable[[], _Result]) -> _Result:
 
 
 def _identify(
-    engine: Engine, wish: RefundInput, asker: Asker, payment_id: int | None = None
+    engine: Engine,
+    wish: RefundInput,
+    asker: Asker,
+    charge: str = "",
+    after: Sequence[Statement] = (),
 ) -> Identified:
     try:
-        return identify(engine=engine, wish=wish, asker=asker, payment_id=payment_id)
+        return identify(engine=engine, wish=wish, asker=asker, charge=charge, after=after)
     except UnknownAccount:
         raise InputRefused("account", "There is no account of this name.") from None
 
@@ -129,7 +135,7 @@ def _as_it_stands(operation_id: UUID) -> Operation:
 
 def _join_or_open(
     *, engine: Engine, wish: RefundInput, asker: Asker, call: CallBudget
-) -> Attempt | Operation:
+) -> Begun | Operation:
     """The operation that the request stands for, or a new one: its first attempt if it may be sent.
 
     It is asked twice what the request stands for: before the payment is read at the provider, and
@@ -141,11 +147,11 @@ def _join_or_open(
         return operation
     account = request.account
     prepared = prepare(engine=engine, account=account, wish=wish)
-    with collecting.collecting():
-        payment = lock_payment(
-            engine=engine, account=account, facts=prepared.facts, after=identity_lock(wish)
-        )
-        request = _identify(engine, wish, asker, payment.pk)
+    payment, statement = payment_lock(engine=engine, account=account, facts=prepared.facts)
+    with collecting.collecting() as collected:
+        locks = [identity_lock(wish), statement]
+        request = _identify(engine, wish, asker, prepared.facts.charge, locks)
+        take_lock(payment, request.locked[-1])
         operation = join(engine, request)
         if operation is not None:
             return operation
@@ -154,7 +160,8 @@ def _join_or_open(
         )
         now = engine.clock()
         if now < call.ends_at and may_send_at_once(operation, of_payment(request.related), now):
-            return start_attempt(engine, operation, holder=new_holder(), now=now)
+            attempt = start_attempt(engine, operation, holder=new_holder(), now=now)
+            return Begun(attempt, known_of(collected, attempt))
         leave_to_the_sweep(engine, operation, now)
         return operation
 
@@ -184,26 +191,26 @@ def _open_group(*, engine: Engine, parts: Sequence[RefundInput], asker: Asker) -
     with collecting.collecting():
         for wish in sorted(parts, key=lambda wish: (wish.order_id, wish.reference)):
             run(*identity_lock(wish))
-        payments = {
-            facts.charge: lock_payment(engine=engine, account=account, facts=facts)
-            for facts in sorted(
-                (item.facts for item in prepared.values()), key=lambda facts: facts.charge
-            )
-        }
+        payments: dict[str, Payment] = {}
+        for facts in sorted(
+            (item.facts for item in prepared.values()), key=lambda facts: facts.charge
+        ):
+            payment, statement = payment_lock(engine=engine, account=account, facts=facts)
+            take_lock(payment, run(*statement))
+            payments[facts.charge] = payment
         # By id, as everywhere: two that lock several operations never wait for each other.
         for operation_id in sorted(joined):
             lock(operation_id)
         for number, wish in enumerate(parts, 1):
             ready = prepared.get(number)
-            payment = payments[ready.facts.charge] if ready else None
-            part = asker.for_part(number)
-            request = _identify(engine, wish, part, payment.pk if payment else None)
+            charge = ready.facts.charge if ready else ""
+            request = _identify(engine, wish, asker.for_part(number), charge)
             operation = join(engine, request)
             if operation is None:
-                if ready is None or payment is None:
+                if ready is None:
                     raise PaymentUnreadable("A part of the group settled in between.")
                 operation = open_operation(
-                    engine=engine, payment=payment, prepared=ready, request=request
+                    engine=engine, payment=payments[charge], prepared=ready, request=request
                 )
                 leave_to_the_sweep(engine, operation, engine.clock())
                 collecting.flush()  # The next part must find this one at the till.

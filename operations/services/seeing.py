@@ -30,7 +30,7 @@ def see_refund(
     row = collected.refunds.get((account.pk, refund.id)) if collected else None
     if row is None:
         shown = as_shown(account.pk, refund, operation=operation, learned=learned, now=now)
-        (row,) = see_all([shown])
+        row = _see_as_new(shown) or see_all([shown])[0]
     _learn(row, refund, operation, learned.observed_at, now)
     collecting.insert(_report(row, refund, learned, now), once=True)
     return row
@@ -77,6 +77,19 @@ def see_all(shown: Sequence[ProviderRefund]) -> list[ProviderRefund]:
     if collected is not None:
         collected.refunds.update({(row.account_id, row.provider_object_id): row for row in rows})
     return rows
+
+
+def _see_as_new(shown: ProviderRefund) -> ProviderRefund | None:
+    """Insert a refund that nobody has seen, where an id was drawn for one.
+
+    When somebody has, the writes fail with IntegrityError.
+    """
+    collected = collecting.current()
+    if collected is None or not collected.spare_refund_ids:
+        return None
+    shown.pk = collected.spare_refund_ids.pop()
+    collecting.insert(shown)
+    return shown
 
 
 _SHOWN = tuple(

@@ -6,7 +6,6 @@ the unfinished attempt say that a send is in flight; both outlive a crash.
 
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from os import getpid
 from uuid import UUID, uuid4
@@ -14,31 +13,30 @@ from uuid import UUID, uuid4
 from operations.domain.answers import Answer, AnswerKind
 from operations.domain.audit import Actor
 from operations.domain.budgets import CallBudget
-from operations.domain.classify import Classification, classify
-from operations.domain.contradiction import of_an_answer
 from operations.domain.identity import in_one_order, uuid7
 from operations.domain.key_window import window_closes_at
 from operations.domain.next_step import (
     Send,
-    in_doubt,
 )
 from operations.domain.standing import Related
 from operations.domain.statuses import Status
 from operations.models import Attempt, Operation, Payment, collecting
+from operations.models.statements import made
 from operations.services.actors import SWEEP
-from operations.services.answers import learned_from, save_answer
-from operations.services.believing import take_refund
 from operations.services.deciding import (
-    attempt_state,
     carry_out,
     decide_next,
-    finished_attempts,
     postpone,
     release,
 )
 from operations.services.engine import Engine
-from operations.services.learning import Learned
-from operations.services.settling import lock, raise_attention, write_evidence
+from operations.services.finishing import (
+    Begun,
+    finish_as_committed,
+    finish_attempt,
+    give_up_attempt,
+)
+from operations.services.settling import lock
 
 #: How long to wait before looking again whether another send of the payment is over, in seconds.
 _PAYMENT_PAUSE_S = 0.2
@@ -53,14 +51,6 @@ class InProgress(Exception):
         super().__init__(f"Operation {operation_id} is being sent.")
 
 
-@dataclass(frozen=True)
-class Finished:
-    """An operation after one attempt; `resume_at` (UTC) when the same call sends again."""
-
-    operation: Operation
-    resume_at: datetime | None = None
-
-
 def send_until_decided(
     *, engine: Engine, operation_id: UUID, actor: Actor, call: CallBudget | None = None
 ) -> None:
@@ -73,16 +63,16 @@ def send_until_decided(
     call = call or CallBudget.start(engine.budget, engine.clock())
     attempt = begin_attempt(engine=engine, operation_id=operation_id, holder=holder, call=call)
     if attempt is not None:
-        continue_sending(engine=engine, attempt=attempt, actor=actor, call=call)
+        continue_sending(engine=engine, begun=attempt, actor=actor, call=call)
 
 
 def continue_sending(
-    *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
+    *, engine: Engine, begun: Attempt | Begun, actor: Actor, call: CallBudget
 ) -> Operation:
     """The same, from an attempt that was begun already; the operation as this call leaves it."""
-    following: Attempt | Operation = attempt
-    while isinstance(following, Attempt):
-        following = _send_and_follow(engine=engine, attempt=following, actor=actor, call=call)
+    following: Attempt | Begun | Operation = begun
+    while not isinstance(following, Operation):
+        following = _send_and_follow(engine=engine, begun=following, actor=actor, call=call)
         call = call.spend()
     return following
 
@@ -162,15 +152,17 @@ def start_attempt(engine: Engine, operation: Operation, *, holder: str, now: dat
     """Write the attempt and the lease. The caller commits before anything is sent."""
     provider = engine.provider(operation.account)
     first_sent_at = operation.first_sent_at or now
-    attempt = Attempt(
+    attempt = made(
+        Attempt,
         id=uuid7(now),
-        operation=operation,
+        operation_id=operation.pk,
         number=operation.attempts_made + 1,
         idempotency_key=operation.idempotency_key,
         parameters=operation.parameters,
         fence=holder,
         started_at=now,
     )
+    attempt.operation = operation
     operation.change(
         now=now,
         attempts_made=operation.attempts_made + 1,
@@ -191,17 +183,25 @@ def start_attempt(engine: Engine, operation: Operation, *, holder: str, now: dat
 
 
 def _send_and_follow(
-    *, engine: Engine, attempt: Attempt, actor: Actor, call: CallBudget
+    *, engine: Engine, begun: Attempt | Begun, actor: Actor, call: CallBudget
 ) -> Attempt | Operation:
     """One send, its answer saved, and the next attempt if the call goes on.
 
     Else the operation as the answer leaves it.
     """
+    attempt = begun.attempt if isinstance(begun, Begun) else begun
+    answer = _send(engine, attempt)
+    if isinstance(begun, Begun):
+        settled = finish_as_committed(
+            engine=engine, begun=begun, answer=answer, actor=actor, call=call.spend()
+        )
+        if settled is not None:
+            return settled
     finished = finish_attempt(
         engine=engine,
         operation_id=attempt.operation_id,
         attempt_id=attempt.pk,
-        answer=_send(engine, attempt),
+        answer=answer,
         actor=actor,
         call=call.spend(),
     )
@@ -232,92 +232,6 @@ def _woke_too_late(engine: Engine, attempt: Attempt) -> bool:
     return engine.clock() >= attempt.started_at + timedelta(seconds=covered_s)
 
 
-@collecting.collecting()
-def finish_attempt(
-    *,
-    engine: Engine,
-    operation_id: UUID,
-    attempt_id: UUID,
-    answer: Answer,
-    actor: Actor,
-    call: CallBudget | None,
-) -> Finished:
-    """Save an answer and carry out what follows from it.
-
-    It says when to send again if this call goes on and keeps its lease. An answer to
-    an attempt that the sweep has already given up is kept as evidence, and a refund in it is
-    believed; it never overwrites what happened since.
-    """
-    operation = lock(operation_id)
-    attempt = next(row for row in operation.attempts.all() if row.pk == attempt_id)
-    now = engine.clock()
-    earlier = finished_attempts(operation)
-    reading = classify(
-        answer,
-        terms=operation.terms(),
-        earlier_in_doubt=in_doubt([attempt_state(row) for row in earlier]),
-        contract=engine.provider(operation.account).contract,
-    )
-    learned = learned_from(attempt, answer, reading, actor, now)
-    if attempt.outcome:
-        _keep_late_answer(operation, reading, learned, now)
-        return Finished(operation)
-    save_answer(attempt, answer, reading, now)
-    evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
-    if reading.attention:
-        said = str(answer.http_status or answer.kind)
-        found = of_an_answer(reading.attention, attempt=str(attempt.pk), said=said)
-        raise_attention(operation, found, learned=learned, now=now, evidence=evidence)
-    if operation.status != Status.OPEN:
-        # A webhook or a look-up was faster: the answer is evidence beside it.
-        if reading.refund is not None:
-            take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)
-        release(operation, now)
-        return Finished(operation)
-    step = decide_next(engine, operation, now)
-    if isinstance(step, Send) and call is not None and call.allows(step.at, engine.budget):
-        operation.change(
-            now=now,
-            next_send_at=step.at,
-            lease_expires_at=step.at + timedelta(seconds=engine.lease_s),
-        )
-        return Finished(operation, step.at)
-    release(operation, now)
-    carry_out(engine, operation, step, learned=(learned, evidence), now=now)
-    return Finished(operation)
-
-
-@collecting.collecting()
-def give_up_attempt(*, engine: Engine, operation_id: UUID, actor: Actor) -> bool:
-    """Finish an attempt whose lease ran out as interrupted, and let the same rule go on.
-
-    True when there was one. Harmless when done twice.
-    """
-    operation = lock(operation_id)
-    now = engine.clock()
-    if operation.lease_expires_at is None or operation.is_leased(now):
-        return False
-    attempt = next((row for row in operation.attempts.all() if not row.outcome), None)
-    if attempt is not None:
-        interrupted = Answer(
-            kind=AnswerKind.INTERRUPTED,
-            message="The process that was sending went away before the answer was saved.",
-        )
-        finish_attempt(
-            engine=engine,
-            operation_id=operation_id,
-            attempt_id=attempt.pk,
-            answer=interrupted,
-            actor=actor,
-            call=None,
-        )
-        return True
-    release(operation, now)
-    if operation.status == Status.OPEN:
-        carry_out(engine, operation, decide_next(engine, operation, now), learned=None, now=now)
-    return True
-
-
 def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | Operation:
     """The next attempt of the same call, if the lease is still ours and the rule still says so."""
     with collecting.collecting():
@@ -337,11 +251,3 @@ def _next_under_lease(engine: Engine, previous: Attempt) -> Attempt | Operation:
 def _lease_left_s(operation: Operation, now: datetime) -> float:
     left = (operation.lease_expires_at - now).total_seconds() if operation.lease_expires_at else 1
     return max(1.0, min(left, 5.0))
-
-
-def _keep_late_answer(
-    operation: Operation, reading: Classification, learned: Learned, now: datetime
-) -> None:
-    evidence = write_evidence(operation, learned, now=now, refund=reading.refund)
-    if reading.refund is not None:
-        take_refund(operation, reading.refund, learned=learned, now=now, evidence=evidence)

@@ -13,12 +13,9 @@ from operations.models import InboxItem, Operation
 from operations.services.actors import LOOKUP_JOB, SWEEP
 from operations.services.deciding import attempt_state
 from operations.services.engine import Engine
+from operations.services.finishing import give_up_attempt
 from operations.services.looking_up import look_up
-from operations.services.sending import (
-    InProgress,
-    give_up_attempt,
-    send_until_decided,
-)
+from operations.services.sending import InProgress, send_until_decided
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ def statements_and_commits(sent: CaptureQueriesContext) -> tuple[int, int]:
     return sum(text not in ("BEGIN", "COMMIT") for text in texts), texts.count("COMMIT")
 
 
-def test_plain_refund_takes_nine_statements_in_two_transactions(stage: Stage) -> None:
+def test_plain_refund_takes_six_statements_in_two_transactions(stage: Stage) -> None:
     unlimited = stage.with_contract(reads_per_s=None, writes_per_s=None)
     stage.ask(stage.payment(), engine=unlimited, order_id="first")
     payment = stage.payment()
@@ -26,10 +26,10 @@ def test_plain_refund_takes_nine_statements_in_two_transactions(stage: Stage) ->
 
     assert operation.status == Status.SUCCEEDED
     assert stage.refunds(payment) == 1
-    assert statements_and_commits(sent) == (9, 2)
+    assert statements_and_commits(sent) == (6, 2)
 
 
-def test_joined_request_takes_four_statements_in_one_transaction(stage: Stage) -> None:
+def test_joined_request_takes_five_statements_in_one_transaction(stage: Stage) -> None:
     unlimited = stage.with_contract(reads_per_s=None, writes_per_s=None)
     payment = stage.payment()
     stage.ask(payment, engine=unlimited, token="wish-1")
@@ -39,4 +39,4 @@ def test_joined_request_takes_four_statements_in_one_transaction(stage: Stage) -
 
     assert operation.status == Status.SUCCEEDED
     assert stage.refunds(payment) == 1
-    assert statements_and_commits(sent) == (4, 1)
+    assert statements_and_commits(sent) == (5, 1)

@@ -9,7 +9,7 @@ from random import Random
 
 from operations.domain.audit import Actor, ActorKind
 from operations.models import Attempt, Operation
-from operations.services.sending import finish_attempt
+from operations.services.finishing import finish_attempt
 from tests.simulation import database
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.world import SimulationFailed, World

@@ -13,7 +13,15 @@ from operations.domain.answers import RefundFacts
 from operations.domain.refund_state import RefundStatus
 from operations.domain.statuses import Fact
 from operations.models import AuditEntry, EvidenceSource, Operation
-from operations.services import believing, learning, looking_up, seeing, sending, settling, sweeping
+from operations.services import (
+    believing,
+    finishing,
+    learning,
+    looking_up,
+    seeing,
+    settling,
+    sweeping,
+)
 from operations.services.actors import LOOKUP_JOB
 from operations.services.engine import Engine
 from operations.services.looking_up import LookupResult
@@ -85,7 +93,7 @@ def late_answer_overwrites() -> Iterator[None]:
         if reading.refund is None:
             operation._write(now, status="unknown", unknown_reason="interrupted", settled_at=None)
 
-    with patch.object(sending, "_keep_late_answer", overwrite):
+    with patch.object(finishing, "_keep_late_answer", overwrite):
         yield
 
 

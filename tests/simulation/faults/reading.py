@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from operations.domain.answers import Answer, AnswerKind
 from operations.domain.classify import Classification, Outcome, classify
-from operations.services import sending
+from operations.services import finishing
 from tests.simulation.faults.planting import planted
 from tests.simulation.provider import SimulatedProvider
 
@@ -18,7 +18,7 @@ def _read_wrongly(wrong: Callable[[Answer], Classification | None]) -> Any:
     def read(answer: Answer, **about: Any) -> Classification:
         return wrong(answer) or classify(answer, **about)
 
-    return patch.object(sending, "classify", read)
+    return patch.object(finishing, "classify", read)
 
 
 @planted
@@ -59,7 +59,7 @@ def refusal_on_resend_believed() -> Iterator[None]:
     def read(answer: Answer, **about: Any) -> Classification:
         return classify(answer, **{**about, "earlier_in_doubt": False})
 
-    with patch.object(sending, "classify", read):
+    with patch.object(finishing, "classify", read):
         yield
 
 
