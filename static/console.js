@@ -144,6 +144,7 @@
       if (now) skew = now - Date.now();
       asOf = answer.headers.get("X-As-Of") ?? asOf;
       [answeredAt, failures] = [Date.now(), 0];
+      setStale(false);
       if (text && !isPaused() && before === swaps) {
         const fresh = new DOMParser().parseFromString(text, "text/html");
         const ids = regions.map(({ id }) => id);

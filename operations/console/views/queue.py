@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from operations.console.filters import fields_of, kept_query, narrow_of, read_filters
-from operations.console.keys import KEYS
+from operations.console.key_list import KEYS
 from operations.console.live import mark_of, unchanged
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, allows
@@ -108,7 +108,7 @@ def health_strip(request: ConsoleRequest) -> HttpResponse:
 @allows(Act.READ)
 def keys_help(request: ConsoleRequest) -> HttpResponse:
     """All keys, as a page and as what `?` shows over another one."""
-    return answer(request, "operations/keys.html", {"groups": KEYS}, part="keys")
+    return answer(request, "operations/keys_help.html", {"groups": KEYS}, part="keys")
 
 
 def view_of(text: str) -> View:
