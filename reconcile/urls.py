@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.urls import include, path
 
+from operations.console.views.signing_in import SignIn
 from reconcile import health
 
 handler500 = "reconcile.errors.answer_error"
@@ -13,7 +14,7 @@ handler500 = "reconcile.errors.answer_error"
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", SignIn.as_view(), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
 ]

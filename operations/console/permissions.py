@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, cast
 
 from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -14,6 +15,7 @@ from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from operations.console.keeping import page_of, signed_copy
 from operations.domain.audit import Actor, ActorKind
 
 P = ParamSpec("P")
@@ -116,7 +118,14 @@ def _sign_in(request: ConsoleRequest) -> HttpResponse:
         return HttpResponseClientRedirect(target)
     if request.method in ("GET", "HEAD"):
         return redirect_to_login(request.get_full_path(), resolve_url(settings.LOGIN_URL))
-    return redirect_to_login("/", resolve_url(settings.LOGIN_URL))
+    page = page_of(request)
+    if not page:
+        return redirect_to_login("/", resolve_url(settings.LOGIN_URL))
+    # The page to sign in on answers the form itself, so that nothing of it is lost.
+    context = {"form": AuthenticationForm(request), "next": page, "kept": signed_copy(request)}
+    response = render(request, "registration/login.html", context, status=401)
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def _denied(request: ConsoleRequest) -> HttpResponse:

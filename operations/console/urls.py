@@ -62,6 +62,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("operations/<uuid:operation_id>/release/", claims.release, name="release"),
     path("operations/<uuid:operation_id>/take-over/", claims.take_over, name="take-over"),
     path("operations/<uuid:operation_id>/heartbeat/", claims.heartbeat, name="heartbeat"),
+    path("operations/<uuid:operation_id>/events/<slug:anchor>/", operation.event, name="event-raw"),
     path("operations/<uuid:operation_id>/look-up/", operation.look_up, name="look-up"),
     path(
         "operations/<uuid:operation_id>/clear-attention/",
@@ -69,6 +70,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="clear-attention",
     ),
     path("operations/<uuid:operation_id>/close/", closing.close, name="close"),
+    path(
+        "operations/<uuid:operation_id>/close/reference/", closing.reference, name="close-reference"
+    ),
     path("operations/<uuid:operation_id>/receipt/", closing.receipt, name="receipt"),
     path(
         "operations/<uuid:operation_id>/receipts/<int:number>/", closing.receipt, name="receipt-of"

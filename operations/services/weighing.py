@@ -1,7 +1,9 @@
 """Weighing: what a person's decision rests on, looked at before it settles anything."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from operations.domain.absence import Grade
@@ -25,10 +27,13 @@ from operations.models import (
     Operation,
     Policy,
     PolicyName,
+    RateBucket,
 )
 from operations.providers import ReadFailed, RefundNotFound
 from operations.queries.absence import grade_of, lookups_of
 from operations.services.engine import Engine
+
+_IS_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +149,14 @@ def checked_refund(engine: Engine, operation_id: UUID, decision: Decision) -> Re
     reference = decision.evidence_reference.strip()
     if not reference:
         raise ClosingRefused("Give the provider's refund id.", "reference")
+    refund = _read_refund(engine, operation, reference)
+    _require_fitting(operation, refund)
+    return refund
+
+
+def _read_refund(engine: Engine, operation: Operation, reference: str) -> RefundFacts:
     try:
-        refund = engine.provider(operation.account).read_refund(
+        return engine.provider(operation.account).read_refund(
             refund_id=reference, account=operation.account.provider_account
         )
     except RefundNotFound:
@@ -157,8 +168,44 @@ def checked_refund(engine: Engine, operation_id: UUID, decision: Decision) -> Re
             f"The provider can't be read right now, so nothing was closed: {error}",
             "reference",
         ) from None
-    _require_fitting(operation, refund)
-    return refund
+
+
+#: How often references that are being typed may be looked up, for all of an account: a second, and
+#: at once. Whoever comes later is told at the check.
+_TYPED_PER_S, _TYPED_BURST = 1.0, 10.0
+_SHORTEST_REFERENCE = 8
+
+
+class ReferenceResult(StrEnum):
+    """What a reference is that somebody types."""
+
+    FITS = "fits"
+    REFUSED = "refused"
+    NOT_ASKED = "not_asked"
+
+
+def look_at_reference(
+    *, engine: Engine, operation_id: UUID, reference: str
+) -> tuple[ReferenceResult, str]:
+    """Read the refund of this id, without recording anything; and why it does not fit, if so."""
+    operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
+    reference = reference.strip()
+    if len(reference) < _SHORTEST_REFERENCE or not _IS_ID.fullmatch(reference):
+        return ReferenceResult.NOT_ASKED, ""
+    waits = RateBucket.take(
+        account=operation.account,
+        kind="typed",
+        per_s=_TYPED_PER_S,
+        burst=_TYPED_BURST,
+        most_s=0.0,
+    )
+    if waits is None:
+        return ReferenceResult.NOT_ASKED, ""
+    try:
+        _require_fitting(operation, _read_refund(engine, operation, reference))
+    except ClosingRefused as refusal:
+        return ReferenceResult.REFUSED, str(refusal)
+    return ReferenceResult.FITS, ""
 
 
 def _require_fitting(operation: Operation, refund: RefundFacts) -> None:

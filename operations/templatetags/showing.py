@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
 
 from operations.console import notice_wording, wording
+from operations.domain.masking import masked
 from operations.domain.money import Money, decimals, shown_decimals
 from operations.domain.orphans import Weighed
 from operations.domain.sentences import Outside, Sentence, Value
@@ -103,8 +104,8 @@ def short_id(value: object) -> str:
 
 @register.filter
 def raw_json(value: Any) -> str:
-    """JSON as people read it. What would turn the direction of its neighbours is written out."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False)
+    """JSON as people read it, without secrets. What would turn the text around is written out."""
+    text = json.dumps(masked(value), indent=2, ensure_ascii=False, sort_keys=False)
     return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

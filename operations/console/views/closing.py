@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from operations.console.changes import changes_since, newest_decision
 from operations.console.forms import AnswerForm, ClearFlagForm, ClosingForm, typed_amount_problem
+from operations.console.keeping import kept_fields
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.views.operation import context_of, dossier_or_404
@@ -24,6 +25,7 @@ from operations.services.weighing import (
     ClosingRefused,
     StaleView,
     checked_refund,
+    look_at_reference,
     refuse_mere_absence,
     why_second_person,
 )
@@ -35,7 +37,9 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     """The decision page. An outcome stands there only when a link or the person chose it."""
     dossier = dossier_or_404(operation_id)
     if request.method != "POST":
-        return _decision_page(request, dossier, _fresh_form(dossier, request.GET.get("outcome")))
+        fresh = _fresh_form(dossier, request.GET.get("outcome"))
+        fresh.initial.update(kept_fields(request))
+        return _decision_page(request, dossier, fresh)
     form = ClosingForm(request.POST)
     step = request.POST.get("step", "check")
     if step == "edit":
@@ -64,6 +68,25 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         _show_refusal(form, refusal)
         return _decision_page(request, dossier_or_404(operation_id), form, status=422)
     return redirect("operation" if proposal else "receipt", operation_id)
+
+
+@require_GET
+@allows(Act.DECIDE)
+def reference(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
+    """What a reference is, while it is typed: read at the provider, nothing recorded."""
+    dossier = dossier_or_404(operation_id)
+    text = request.GET.get("reference", "")[:255]
+    result, why = look_at_reference(
+        engine=default_engine(), operation_id=operation_id, reference=text
+    )
+    context = {
+        "operation": dossier.operation,
+        "reference": text,
+        "result": result.value,
+        "why": why,
+        "outcome": request.GET.get("outcome", ""),
+    }
+    return answer(request, "operations/close_reference.html", context, part="found")
 
 
 def _check_page(

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from operations.console.changes import changes_since
 from operations.console.forms import NoteForm, ReissueForm, ReopenForm, typed_amount_problem
+from operations.console.keeping import kept_fields
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.views.operation import context_of, dossier_or_404
@@ -28,7 +29,9 @@ def reopen(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     """Propose to take a closing back, with a reason; a second person decides."""
     dossier = dossier_or_404(operation_id)
     if request.method != "POST":
-        return _page(request, "reopen", dossier, ReopenForm(initial=_fresh(dossier)))
+        return _page(
+            request, "reopen", dossier, ReopenForm(initial=_fresh(dossier) | kept_fields(request))
+        )
     form = ReopenForm(request.POST)
     stale = False
     if form.is_valid():
@@ -53,7 +56,9 @@ def reissue(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     """Open a new refund in the place of a failed one, after its amount was typed out."""
     dossier = dossier_or_404(operation_id)
     if request.method != "POST":
-        return _page(request, "reissue", dossier, ReissueForm(initial=_fresh(dossier)))
+        return _page(
+            request, "reissue", dossier, ReissueForm(initial=_fresh(dossier) | kept_fields(request))
+        )
     form = ReissueForm(request.POST)
     stale = False
     if form.is_valid():

@@ -8,6 +8,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from operations.console.forms import AnswerForm, ClearFlagForm, NoteForm
+from operations.console.keeping import kept_fields
 from operations.console.live import mark_of, unchanged
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
@@ -15,6 +17,7 @@ from operations.console.presenting import operation_context
 from operations.console.working import work_context
 from operations.queries.dossier import Dossier, read_dossier
 from operations.queries.marks import operation_mark
+from operations.queries.timeline import timeline
 from operations.services import looking_up
 from operations.services.engine import default_engine
 from operations.services.looking_up import LookupResult
@@ -26,6 +29,7 @@ def operation(request: ConsoleRequest, operation_id: UUID, tab: str = "timeline"
     """What we know, what to do next, and the history, as timeline or as audit trail."""
     mark, _same = _mark(request, operation_id)
     context = context_of(request, dossier_or_404(operation_id), tab=tab)
+    context |= _forms_kept(kept_fields(request))
     return answer(request, "operations/operation.html", context, part="history", mark=mark)
 
 
@@ -40,6 +44,18 @@ def operation_now(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     return answer(request, "operations/operation.html", context, part="whole", mark=mark)
 
 
+@require_GET
+@allows(Act.READ)
+def event(request: ConsoleRequest, operation_id: UUID, anchor: str) -> HttpResponse:
+    """One event of the timeline as it was recorded, secrets masked."""
+    dossier = dossier_or_404(operation_id)
+    found = next((row for row in timeline(dossier) if row.anchor == anchor), None)
+    if found is None:
+        raise Http404
+    context = {"operation": dossier.operation, "event": found}
+    return answer(request, "operations/event.html", context, part="raw")
+
+
 @require_POST
 @allows(Act.DECIDE)
 def look_up(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
@@ -52,6 +68,17 @@ def look_up(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         return redirect("operation", operation_id)
     context = context_of(request, dossier_or_404(operation_id)) | {"said": _said(result)}
     return answer(request, "operations/operation.html", context, part="whole")
+
+
+def _forms_kept(fields: dict[str, Any]) -> dict[str, Any]:
+    """The page's forms with what was typed before a sign-in."""
+    if not fields:
+        return {}
+    if "text" in fields:
+        return {"note_form": NoteForm(initial=fields)}
+    if "attention" in fields:
+        return {"flag_form": ClearFlagForm(initial=fields)}
+    return {"answer_form": AnswerForm(initial=fields)}
 
 
 def _mark(request: ConsoleRequest, operation_id: UUID) -> tuple[str, HttpResponse | None]:

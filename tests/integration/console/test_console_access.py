@@ -33,6 +33,7 @@ def addresses() -> list[str]:
         "event_pk": 1,
         "account_id": 1,
         "key_id": 1,
+        "view_id": 1,
     }
     return [
         reverse(
@@ -89,7 +90,13 @@ def test_a_deactivated_person_is_out(signed_in: SignIn) -> None:
     assert client.get("/").status_code == 302
 
 
-@pytest.mark.parametrize("path", ["look-up", "close", "clear-attention", "approve", "reject"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("look-up", "close", "clear-attention", "approve", "reject"),
+        *("reopen", "reissue", "add-note"),
+    ],
+)
 @pytest.mark.parametrize("htmx", [False, True])
 def test_a_viewer_changes_nothing(scenes: Scenes, signed_in: SignIn, path: str, htmx: bool) -> None:
     operation = scenes.mismatch()
@@ -145,7 +152,7 @@ def test_a_viewer_sees_no_buttons_that_act(scenes: Scenes, signed_in: SignIn) ->
     for action in ("look-up", "close", "clear-attention"):
         assert reverse(action, args=[operation.pk]) not in page
     assert "/approve/" not in page
-    assert page.count('method="post"') == 1  # signing out
+    assert page.count('method="post"') == 2  # signing out, and being present
 
 
 def test_look_up_wants_post(scenes: Scenes, signed_in: SignIn) -> None:

@@ -387,3 +387,41 @@ def test_above_the_limit_the_amount_is_typed_out(
     assert response.status_code == 422
     assert "Type 1250.00 to go on." in response.content.decode()
     assert not Proposal.objects.exists()
+
+
+def test_a_reference_is_looked_up_while_it_is_typed(scenes: Scenes, signed_in: SignIn) -> None:
+    operation = scenes.unknown(made=False)
+    fits = scenes.control.refund_outside(operation.payment.charge, amount=operation.amount)
+    other = scenes.control.refund_outside(operation.payment.charge, amount=100)
+    client = signed_in("operator")
+    address = reverse("close-reference", args=[operation.pk])
+
+    def told(reference: str, **more: str) -> str:
+        found = client.get(address, {"reference": reference} | more, headers={"HX-Request": "true"})
+        return found.content.decode()
+
+    assert "Found at the provider" in told(fits)
+    assert "speaks for succeeded" in told(fits, outcome="failed")
+    assert "is another refund." in told(other)
+    assert "The provider has no refund" in told("re_nothing_there")
+    assert "before anything is recorded" in told("re_")
+    assert "<html" in client.get(address, {"reference": fits}).content.decode()
+    assert [told(fits) for _ in range(10)][-1] == told("re_")  # too often: told at the check
+    assert fresh(operation).status == "unknown"
+    assert signed_in("viewer").get(address, {"reference": fits}).status_code == 403
+
+
+def test_what_is_recorded_is_shown_on_demand_without_secrets(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    operation = scenes.unknown()
+    client = signed_in("viewer")
+    address = reverse("event-raw", args=[operation.pk, "attempt-1"])
+
+    page = client.get(reverse("operation", args=[operation.pk])).content.decode()
+    assert address in page
+    assert "<pre" not in page
+    assert operation.idempotency_key in client.get(address).content.decode()
+    part = client.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert part.lstrip().startswith("<p")
+    assert client.get(reverse("event-raw", args=[operation.pk, "no-such"])).status_code == 404

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -11,7 +12,7 @@ from django.urls import reverse
 from operations.models import AuditEntry, Note, Operation, Proposal
 from operations.services.looking_up import look_up
 
-from .scenes import JOB, Scenes, fresh
+from .scenes import JOB, PASSWORD, Scenes, fresh, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,3 +123,46 @@ def test_a_note_is_kept_once_and_decides_nothing(scenes: Scenes, signed_in: Sign
     assert AuditEntry.objects.filter(operation_id=operation.pk, action="noted").count() == 1
     reader = signed_in("viewer")
     assert reader.post(address, {"text": "No", "form_token": token}).status_code == 403
+
+
+def send(client: Client, address: str, fields: dict[str, Any]) -> Any:
+    """As a browser sends a form without files."""
+    return client.post(address, urlencode(fields), content_type="application/x-www-form-urlencoded")
+
+
+def test_a_form_sent_without_a_session_comes_back_after_the_sign_in(scenes: Scenes) -> None:
+    operation = scenes.unknown(made=False)
+    person("operator", "Maya Kline", password=PASSWORD)
+    client = Client()
+    address = reverse("close", args=[operation.pk])
+    typed = {"outcome": "failed", "kind": "dashboard", "reference": "case 7731", "note": "Kept."}
+    shown = {"revision": operation.revision, "seen": "1.1", "step": "record"}
+
+    asked = send(client, address, typed | shown)
+    page = asked.content.decode()
+    assert asked.status_code == 401
+    assert "Your session has ended" in page
+    copy = re.search(r'name="kept" value="([^"]+)"', page)
+    assert copy
+    wrong = send(client, reverse("login"), {"username": "maya", "password": "x", "kept": copy[1]})
+    assert copy[1] in wrong.content.decode()
+    right = {"username": "maya", "password": PASSWORD, "kept": copy[1]}
+    back = send(client, reverse("login"), right)
+
+    assert back["Location"] == address
+    form = client.get(address).content.decode()
+    assert "Kept." in form
+    assert 'value="case 7731"' in form
+    assert re.search(r'value="failed" checked', form)
+    assert "Kept." not in client.get(address).content.decode()  # once
+    assert not Proposal.objects.exists()
+
+
+def test_a_copy_that_somebody_changed_is_not_taken(scenes: Scenes) -> None:
+    operation = scenes.unknown(made=False)
+    person("operator", "Maya Kline", password=PASSWORD)
+    client = Client()
+    forged = {"username": "maya", "password": PASSWORD, "kept": "eyJwYWdlIjoiLyJ9:1:x"}
+
+    assert send(client, reverse("login"), forged)["Location"] == "/"
+    assert "Kept." not in client.get(reverse("close", args=[operation.pk])).content.decode()

@@ -1,0 +1,51 @@
+"""What must not be shown of recorded JSON: secrets and card numbers."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MASK = "••••"
+#: Names whose values are secret, as parts of a name in lower case.
+_SECRET_NAMES = (
+    *("secret", "password", "authorization", "api_key", "apikey", "access_token"),
+    *("cvc", "cvv", "cookie", "private_key"),
+)
+#: Values that are secret whatever they are called: keys of providers and of ours, bearer tokens.
+_SECRET_VALUES = re.compile(
+    r"\b(?:sk|rk)_(?:live|test)_\w+|\bwhsec_[\w+/=]+|\brck_[\w-]{8,}"
+    r"|\b\w+_secret_\w+|(?i:\bbearer\s+[\w.~+/=-]{8,})"
+)
+_CARD = re.compile(r"\b(?:[0-9][ -]?){12,18}[0-9]\b")
+
+
+def masked(value: Any) -> Any:
+    """The same JSON with what is secret replaced by dots."""
+    if isinstance(value, Mapping):
+        return {
+            name: MASK if _is_secret(str(name)) and inner else masked(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [masked(inner) for inner in value]
+    return _masked_text(value) if isinstance(value, str) else value
+
+
+def _is_secret(name: str) -> bool:
+    return any(part in name.lower() for part in _SECRET_NAMES)
+
+
+def _masked_text(text: str) -> str:
+    text = _SECRET_VALUES.sub(MASK, text)
+    return _CARD.sub(lambda found: _masked_card(found[0]), text)
+
+
+def _masked_card(text: str) -> str:
+    """A card number keeps its last four digits; other long numbers stay."""
+    digits = [int(digit) for digit in text if digit.isdigit()]
+    return f"{MASK}{''.join(map(str, digits[-4:]))}" if _has_check_digit(digits) else text
+
+
+def _has_check_digit(digits: list[int]) -> bool:
+    """Whether the digits end as card numbers do (Luhn)."""
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
