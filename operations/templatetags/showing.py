@@ -26,6 +26,9 @@ register = template.Library()
 
 #: A worker that has been silent for longer is said to be, in seconds.
 LATE_S = 60
+#: The characters that begin and end an isolated text. One too many inside of a `bdi` would end it,
+#: or swallow its end, so these are written out.
+_ISOLATES = re.compile("[\u2066-\u2069]")
 #: The characters that set, isolate and override the direction of a text (Unicode, UAX 9).
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -124,7 +127,8 @@ def initials(name: str) -> str:
 @register.simple_tag
 def outside(value: object) -> SafeString:
     """Text from outside: escaped, and its writing direction kept to itself."""
-    return format_html('<bdi dir="auto">{}</bdi>', value)
+    text = _ISOLATES.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))
+    return format_html('<bdi dir="auto">{}</bdi>', text)
 
 
 @register.simple_tag
