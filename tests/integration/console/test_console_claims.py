@@ -90,6 +90,7 @@ def test_deciding_on_anothers_operation_asks_for_a_takeover_first(
         "note": "Only the capture is there.",
         "revision": operation.revision,
         "seen": "0.0",
+        "step": "record",
     }
 
     refused = post(other, "close", operation, **decision)
