@@ -34,6 +34,7 @@ def addresses() -> list[str]:
         "account_id": 1,
         "key_id": 1,
         "view_id": 1,
+        "orphan_id": 1,
         "anchor": "attempt-1",
         "number": 1,
     }
