@@ -102,7 +102,12 @@ def test_updates_can_be_paused(page: Page, scenes: Scenes) -> None:
     expect(pause).to_have_attribute("aria-pressed", "true")
 
     asked: list[Route] = []
-    page.route("**/health-strip/", lambda route: (asked.append(route), route.continue_()))
+
+    def note_and_go_on(route: Route) -> None:
+        asked.append(route)
+        route.continue_()
+
+    page.route("**/health-strip/", note_and_go_on)
     look_up(engine=scenes.engine(), operation_id=operation.pk, actor=JOB)
     come_back(page)
     expect(page.locator("#queue tbody > *")).to_have_count(1)
