@@ -81,7 +81,7 @@ def _kept(request: HttpRequest) -> UserSettings:
     # Who has no session is nobody; nothing is read for them.
     if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
         try:
-            kept: UserSettings = request.user.console_settings  # type: ignore[attr-defined]
+            kept: UserSettings = request.user.console_settings
             return kept
         except ObjectDoesNotExist:
             pass

@@ -87,25 +87,25 @@ def _page(
     (described,) = described_events([row])
     candidates = list(described.candidates)
     typed = clean_query(request.GET.get("operation", ""))
-    missing = False
-    if typed:
-        named = as_uuid(typed)
-        known = {candidate.pk for candidate in candidates}
-        also = (
-            Operation.objects.filter(pk=named, account_id=row.account_id)
-            .select_related("payment", "account")
-            .first()
-        )
-        missing = also is None
-        if also is not None and also.pk not in known:
-            candidates.append(also)
+    also = _named(row, typed)
+    if also is not None and also not in candidates:
+        candidates.append(also)
     context = {
         "row": described,
         "candidates": candidates,
         "typed": typed,
-        "typed_missing": missing,
+        "typed_missing": bool(typed) and also is None,
     }
     return answer(request, "operations/orphan_event.html", context | forms, status=status)
+
+
+def _named(row: OrphanEvent, typed: str) -> Operation | None:
+    """The operation of the event's account that somebody named by its id."""
+    operation_id = as_uuid(typed)
+    if operation_id is None or row.account_id is None:
+        return None
+    rows = Operation.objects.select_related("payment", "account")
+    return rows.filter(pk=operation_id, account_id=row.account_id).first()
 
 
 def _event_or_404(orphan_id: int) -> OrphanEvent:
