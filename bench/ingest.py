@@ -6,7 +6,6 @@ server; all take turns, with real commits, so that what else the machine does hi
 
 import json
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ from django.db import connection
 
 from bench.load import body_of
 from reconcile.local.postgres import postgres_in
+from reconcile.local.postgres import programs as postgres_programs
 
 _PEER = ["dj-stripe==2.11.*", "gunicorn", "psycopg[binary]>=3.2"]
 _SECRET = "whsec_bench"  # noqa: S105
@@ -37,23 +37,23 @@ def measure(*, kept: Path, rounds: int, seconds: float, large: bool) -> None:
     from django.conf import settings
 
     url = postgres_in(settings.RECONCILE.data_dir).url
-    with psycopg.connect(url, autocommit=True) as raw:
-        for name in ("peer_default", "peer_deferred"):
-            raw.execute(f"CREATE DATABASE {name}")
     python = _peer_python(kept)
+    path = _peer_databases(kept, python, url)
     with ExitStack() as running:
+        _tell("Starting the three servers …")
         ours = _serve_ours(running, url)
         turns: dict[str, Turn] = {"ours": ours}
         for name in ("default", "deferred"):
             turns[name] = _serve_peer(
-                running, python, url.replace("/reconcile?", f"/peer_{name}?"), name == "deferred"
+                running, python, _peer_url(url, name), path, deferred=name == "deferred"
             )
         turns["pgbench"] = _pgbench(kept, url)
         for turn in turns.values():
             turn(8, 1.0)
         for connections in (32, 8):
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in turns}
-            for _ in range(rounds):
+            for number in range(rounds):
+                _tell(f"{connections} connections, round {number + 1} of {rounds} …")
                 for name, turn in turns.items():
                     found[name].append(turn(connections, seconds))
             _report(connections, found)
@@ -103,6 +103,7 @@ def _report(connections: int, found: Mapping[str, list[dict[str, Any]]]) -> None
 def _report_large(url: str, ours: Turn, *, seconds: float, rounds: int) -> None:
     """The same before and after a million stored events and a million operations."""
     before = statistics.median(ours(32, seconds)["rate"] for _ in range(rounds))
+    _tell("Storing a million events and a million operations, some minutes …")
     with psycopg.connect(url, autocommit=True) as raw:
         raw.execute("SET session_replication_role = replica; SET synchronous_commit = off")
         raw.execute(_MILLION_EVENTS)
@@ -168,15 +169,47 @@ def _serve_ours(running: ExitStack, url: str) -> Turn:
     return lambda many, seconds: _load(port, "/webhooks/stripe/", many, seconds)
 
 
-def _serve_peer(running: ExitStack, python: Path, url: str, deferred: bool) -> Turn:
-    program = Path(__file__).with_name("peer_djstripe.py")
-    env = os.environ | {"PEER_URL": url, "PYTHONPATH": str(program.parent)}
+def _peer_databases(kept: Path, python: Path, url: str) -> str:
+    """Make its two databases; the path of its webhook. The first run keeps what it migrated."""
+    dump = kept / "dj-stripe-2.11" / "migrated.sql"
+    with psycopg.connect(url, autocommit=True) as raw:
+        raw.execute("CREATE DATABASE peer_default")
+    one = _peer_url(url, "default")
+    if dump.exists():
+        _run([_pg("psql"), "--quiet", "--no-psqlrc", "--file", str(dump), one])
+        with psycopg.connect(one) as raw:
+            found = raw.execute("SELECT djstripe_uuid FROM djstripe_webhookendpoint").fetchone()
+        if found is None:
+            raise RuntimeError(f"{dump} holds no endpoint. Remove it and start again.")
+        path = f"/stripe/webhook/{found[0]}/"
+    else:
+        _tell("Migrating dj-stripe, some minutes the first time …")
+        path = _run([str(python), str(_PEER_PROGRAM), one, _SECRET], env=_peer_env(one)).strip()
+        draft = dump.with_suffix(".part")
+        _run([_pg("pg_dump"), "--no-owner", "--file", str(draft), one])
+        draft.rename(dump)
+    with psycopg.connect(url, autocommit=True) as raw:
+        raw.execute("CREATE DATABASE peer_deferred TEMPLATE peer_default")
+    return path
+
+
+_PEER_PROGRAM = Path(__file__).with_name("peer_djstripe.py")
+
+
+def _peer_url(url: str, name: str) -> str:
+    return url.replace("/reconcile?", f"/peer_{name}?")
+
+
+def _peer_env(url: str) -> dict[str, str]:
+    env = os.environ | {"PEER_URL": url, "PYTHONPATH": str(_PEER_PROGRAM.parent)}
     env.pop("DJANGO_SETTINGS_MODULE", None)
+    return env
+
+
+def _serve_peer(running: ExitStack, python: Path, url: str, path: str, *, deferred: bool) -> Turn:
+    env = _peer_env(url)
     if deferred:
         env["PEER_DEFERRED"] = "1"
-    path = subprocess.check_output(  # noqa: S603
-        [str(python), str(program), url, _SECRET], env=env, text=True
-    ).strip()
     port = _free_port()
     command = [
         *(str(python), "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", "2"),
@@ -213,18 +246,14 @@ def _load(
 ) -> dict[str, Any]:
     """One turn of the load, from a process of its own."""
     command = [sys.executable, "-m", "bench.load", "127.0.0.1", str(port), path, _SECRET]
-    text = subprocess.check_output(  # noqa: S603
-        [*command, str(connections), str(seconds), kind], cwd=_ROOT, text=True
-    )
+    text = _run([*command, str(connections), str(seconds), kind], limit_s=seconds + 60)
     done: dict[str, Any] = json.loads(text)
     return done | {"rate": done["stored"] / done["seconds"]}
 
 
 def _pgbench(kept: Path, url: str) -> Turn:
     """The row alone, one INSERT and one commit a time, from a C program."""
-    program = shutil.which("pgbench")
-    if program is None:
-        raise RuntimeError("This needs pgbench (Debian: postgresql-contrib).")
+    program = _pg("pgbench")
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bench_row (LIKE operations_webhookevent INCLUDING DEFAULTS)")
         cursor.execute("ALTER TABLE bench_row ADD PRIMARY KEY (id, filed_at)")
@@ -241,14 +270,13 @@ def _pgbench(kept: Path, url: str) -> Turn:
     )
 
     def turn(connections: int, seconds: float) -> dict[str, Any]:
-        text = subprocess.check_output(  # noqa: S603
+        text = _run(
             [
                 *(program, "--no-vacuum", "--protocol", "prepared", "--file", str(script)),
                 *("--client", str(connections), "--jobs", "2"),
                 *("--time", str(max(1, round(seconds))), url),
             ],
-            text=True,
-            stderr=subprocess.DEVNULL,
+            limit_s=seconds + 60,
         )
         (line,) = [line for line in text.splitlines() if line.startswith("tps")]
         return {"rate": float(line.split()[2]), "others": {}, "p99_ms": None}
@@ -260,12 +288,36 @@ def _peer_python(kept: Path) -> Path:
     """dj-stripe in a venv of its own, which is kept between runs."""
     venv = kept / "dj-stripe-2.11"
     if not (venv / "installed").exists():
-        sys.stderr.write(f"Installing {_PEER[0]} into {venv} …\n")
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)  # noqa: S603
-        install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *_PEER]
-        subprocess.run(install, check=True)  # noqa: S603
+        _tell(f"Installing {_PEER[0]} into {venv}, a minute or two …")
+        _run([sys.executable, "-m", "venv", "--clear", str(venv)])
+        _run([str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *_PEER])
         (venv / "installed").touch()
     return venv / "bin" / "python"
+
+
+def _pg(name: str) -> str:
+    """One of PostgreSQL's programs, of the embedded server's version."""
+    return str(postgres_programs() / name)
+
+
+def _run(
+    command: list[str], *, limit_s: float = 900.0, env: Mapping[str, str] | None = None
+) -> str:
+    """What a program prints. One that takes longer, or fails, ends the bench with a sentence."""
+    what = " ".join(command[:4])
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, cwd=_ROOT, env=env, text=True, capture_output=True, timeout=limit_s
+        )
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"{what} took longer than {limit_s:.0f} seconds.") from None
+    if done.returncode:
+        raise SystemExit(f"{what} failed: {done.stderr[-1_000:]}")
+    return done.stdout
+
+
+def _tell(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
 
 
 def _free_port() -> int:

@@ -61,4 +61,9 @@ def facts_from_json(kept: Mapping[str, Any]) -> EventFacts:
 
 
 def _values(facts: RefundFacts | DisputeFacts) -> dict[str, Any]:
-    return {field.name: getattr(facts, field.name) for field in fields(facts)}
+    return {name: getattr(facts, name) for name in _NAMES[type(facts)]}
+
+
+_NAMES: dict[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (RefundFacts, DisputeFacts)
+}

@@ -28,6 +28,8 @@ def storable(value: Any) -> Any:
 
 def storable_text(text: str) -> str:
     """The text without NUL and half surrogate pairs."""
+    if text.isascii() and "\x00" not in text:
+        return text
     # Two halves that stand side by side are one character; a half alone is none.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return whole.replace("\x00", _REPLACEMENT)

@@ -1,6 +1,8 @@
 """The months that events are filed in: made ahead, and removed whole when they are old.
 
 A month is removed only when nothing in it waits or is stuck and no delivery of it came lately.
+Its events are counted and written out while others come in; what is done while nothing can be
+received takes the same short time however large the month is.
 With an archive folder every event is written out first (gzip, one JSON object a line), synced and
 read back; what was removed stands in the audit trail.
 """
@@ -103,18 +105,23 @@ def _make(month: datetime, after: datetime) -> bool:
 def _remove(engine: Engine, part: Part, before: datetime, archive: Path | None) -> bool:
     if not _is_done_with(part, before):
         return False
-    if not _count(part):
+    _index_last_received(part)
+    count = _count(part)
+    if not count:
         if part.month is None:
             return False
         archive = None
     written = _archive(part, archive, engine.clock()) if archive is not None else None
+    if written and written["events"] != count:
+        return False
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL lock_timeout = '5s'")
+        # Whoever stores waits behind the one who waits for this lock.
+        cursor.execute("SET LOCAL lock_timeout = '1s'")
         # The whole first, as those who store do: in another order the two would wait in a ring.
         cursor.execute("LOCK TABLE ONLY operations_webhookevent IN ACCESS EXCLUSIVE MODE")
         cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(_table(part)))
-        count = _count(part)
-        if not _is_done_with(part, before) or (written and written["events"] != count):
+        # Nothing is counted again: what came or was repeated since then was received since then.
+        if not _is_done_with(part, before):
             return False
         cursor.execute(sql.SQL("DROP TABLE {}").format(_table(part)))
         if part.month is None:
@@ -133,6 +140,24 @@ def _remove(engine: Engine, part: Part, before: datetime, archive: Path | None) 
             reason="Older than the retention of events.",
         )
     return True
+
+
+def _index_last_received(part: Part) -> None:
+    """So that whether anything came lately is known at once, under the lock that holds up all.
+
+    Only a part that is about to go has this index; receiving does not pay for it.
+    """
+    name = sql.Identifier(f"{part.table}_last")
+    # Within a transaction, as tests have one, it can't be made beside those who write.
+    beside = sql.SQL("" if connection.in_atomic_block else "CONCURRENTLY")
+    with connection.cursor() as cursor:
+        # One that was left half made serves nobody.
+        cursor.execute(sql.SQL("DROP INDEX {} IF EXISTS {}").format(beside, name))
+        cursor.execute(
+            sql.SQL("CREATE INDEX {} {} ON {} (last_received_at)").format(
+                beside, name, _table(part)
+            )
+        )
 
 
 def _is_done_with(part: Part, before: datetime) -> bool:

@@ -203,7 +203,7 @@ STORE_FETCHED = _STORE.format(deliveries="0", backfill="$14::bigint", again="DO 
 #: What may make JSON that Python reads one that PostgreSQL refuses: characters written out (NUL
 #: and half pairs among them), other encodings, and numbers that are not finite or very large.
 _SUSPECTS = (b"\\u", b"\x00", b"\xef\xbb\xbf", b"NaN", b"Infinity")
-_LARGE = re.compile(rb"[eE](?<=[0-9.][eE])[+-]?[0-9]{3}")
+_LARGE = re.compile(rb"[0-9.][eE][+-]?[0-9]{3}")
 
 
 def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -212,7 +212,7 @@ def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
     The raw bytes stay the durable copy.
     """
     try:
-        if not any(found in raw for found in _SUSPECTS) and _LARGE.search(raw) is None:
+        if not _is_suspect(raw):
             return body, raw.decode()
         kept = dict(storable(body))
         return kept, json.dumps(kept)
@@ -220,6 +220,13 @@ def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
         raise UnreadableEvent("The body is not JSON in UTF-8.") from None
     except RecursionError:
         raise UnreadableEvent("The body is nested too deep.") from None
+
+
+def _is_suspect(raw: bytes) -> bool:
+    for found in _SUSPECTS:
+        if found in raw:
+            return True
+    return _LARGE.search(raw) is not None
 
 
 def _moment(seconds: int) -> datetime | None:

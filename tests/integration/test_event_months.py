@@ -136,3 +136,54 @@ def test_month_is_kept_when_it_cannot_be_written_out(
 
     assert "2031-01" not in removed
     assert WebhookEvent.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_counted_while_nothing_can_be_received(
+    at: Callable[[datetime], Engine],
+) -> None:
+    then = datetime(YEAR + 10, 1, 10, tzinfo=UTC)
+    make_months(engine=at(then))
+    store("evt_1", then)
+    handle(at(then))
+
+    sent: list[str] = []
+
+    def noted(execute: Callable[..., Any], query: Any, *rest: Any) -> Any:
+        sent.append(query if isinstance(query, str) else query.as_string())
+        return execute(query, *rest)
+
+    with connection.execute_wrapper(noted):
+        removed = remove_old_months(engine=at(then + timedelta(days=800)), days=40, archive=None)
+
+    assert f"{YEAR + 10}-01" in removed
+    table = f"operations_webhookevent_{YEAR + 10}_01"
+    indexed = next(at for at, text in enumerate(sent) if f"{table}_last" in text)
+    locked = next(at for at, text in enumerate(sent) if at > indexed and "LOCK TABLE" in text)
+    dropped = sent.index(f'DROP TABLE "{table}"')
+    assert indexed < locked < dropped
+    assert not [text for text in sent[locked:dropped] if "count(" in text]
+    assert not WebhookEvent.objects.exists()
+
+
+def test_month_whose_event_is_delivered_again_while_it_is_written_out_is_kept(
+    at: Callable[[datetime], Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from operations.services import event_months
+
+    then = datetime(YEAR, 1, 10, tzinfo=UTC)
+    now = then + timedelta(days=800)
+    make_months(engine=at(then))
+    store("evt_1", then)
+    handle(at(then))
+    written = event_months._archive
+
+    def with_a_delivery(*args: Any) -> dict[str, Any]:
+        done = written(*args)
+        WebhookEvent.objects.update(deliveries=2, last_received_at=now)
+        return done
+
+    monkeypatch.setattr(event_months, "_archive", with_a_delivery)
+
+    assert "2031-01" not in remove_old_months(engine=at(now), days=40, archive=tmp_path)
+    assert WebhookEvent.objects.get().deliveries == 2
