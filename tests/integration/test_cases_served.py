@@ -160,6 +160,8 @@ def _check_pages(told: dict[str, Operation], client: Client) -> None:
         return client.get(f"/operations/{told[name].pk}/").content.decode()
 
     hostile = page("d8")
+    recorded = re.findall(r'href="(/operations/[^"]+/events/[^"]+)"', hostile)
+    hostile += "".join(client.get(address).content.decode() for address in recorded)
     assert "<script>alert" not in hostile
     assert "&lt;script&gt;" in hostile
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", hostile)
