@@ -49,9 +49,9 @@ def main() -> None:
                 large=asked.large,
             )
         if not asked.only or "queue" in asked.only:
-            from bench import queue
+            from bench import queue_page
 
-            queue.measure(rounds=max(1, asked.rounds), rows=max(10_000, asked.rows))
+            queue_page.measure(rounds=max(1, asked.rounds), rows=max(10_000, asked.rows))
     finally:
         _stop(data_dir)
 
