@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 _HEADS_END = b"\r\n\r\n"
+_CHUNKS_END = b"0\r\n\r\n"
 
 
 def body_of(number: str, kind: str = "refund.created") -> bytes:
@@ -87,6 +88,8 @@ class _Client:
         if not found:
             return 0
         lower = head.lower()
+        if b"transfer-encoding: chunked" in lower:
+            return int(head[9:12]) if body.endswith(_CHUNKS_END) else 0
         place = lower.find(b"content-length:")
         length = int(lower[place + 15 :].split(b"\r\n", 1)[0]) if place >= 0 else 0
         return int(head[9:12]) if len(body) >= length else 0
