@@ -56,6 +56,8 @@ def test_an_operation_changes_by_itself_and_its_timeline_grows(page: Page, scene
     sign_in(page, "vera")
     page.goto(f"/operations/{operation.pk}/")
     page.locator("#attempt-1 summary").click()
+    page.locator("#attempt-1").get_by_text("Show as recorded (JSON)").click()
+    expect(page.locator("#attempt-1 .raw")).to_be_visible()
     page.mouse.move(2, 2)
     length = page.locator("#timeline > *").count()
 

@@ -131,5 +131,7 @@ def test_a_link_into_the_timeline_opens_what_it_points_at(page: Page, scenes: Sc
 
     page.locator(".know__src").first.click()
 
+    raw = page.locator("#attempt-1").get_by_text("Show as recorded (JSON)")
+    expect(raw).to_be_visible()
+    raw.click()
     expect(page.locator("#attempt-1 .raw")).to_contain_text('"outcome": "indeterminate"')
-    expect(page.locator("#attempt-1 .raw")).to_be_visible()
