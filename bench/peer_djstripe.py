@@ -20,7 +20,7 @@ _url = urlsplit(os.environ["PEER_URL"])
 _host = parse_qs(_url.query).get("host", [_url.hostname or ""])[0]
 
 
-# Of the form that it demands; whose it is stands in its database, so that nothing is asked of Stripe.
+# Of the form that it demands. Its database says whose it is, so that nothing is asked of Stripe.
 _KEY = "sk_test_" + "bench" * 8
 
 
