@@ -15,7 +15,10 @@ from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from operations.console import wording
-from operations.domain.money import CURRENCIES, minor_units
+from operations.console.saying import in_words
+from operations.domain.money import CURRENCIES
+from operations.domain.sentences import Sentence
+from operations.domain.typed_amounts import typed_amount
 from operations.models import Operation
 from operations.queries.choices import Choices
 from operations.queries.narrowing import Narrow
@@ -59,10 +62,9 @@ class _NarrowForm(forms.Form):
             if not currency:
                 self.add_error(name, gettext("Name the currency of the amount."))
                 continue
-            try:
-                minor_units(text, currency)
-            except ValueError as error:
-                self.add_error(name, str(error))
+            typed = typed_amount(text, currency)
+            if isinstance(typed, Sentence):
+                self.add_error(name, in_words(typed))
         return cleaned
 
 
@@ -228,4 +230,5 @@ def _number(understood: Mapping[str, str], name: str) -> int | None:
 
 def _amount(understood: Mapping[str, str], name: str, currency: str) -> int | None:
     text = understood.get(name, "")
-    return minor_units(text, currency) if text and currency else None
+    typed = typed_amount(text, currency) if text and currency else None
+    return typed if isinstance(typed, int) else None

@@ -8,9 +8,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from operations.console import wording
+from operations.console.saying import in_words
 from operations.domain.closure import ClosingOutcome, EvidenceKind, ReopenGround
-from operations.domain.money import Money, minor_units
+from operations.domain.money import Money
+from operations.domain.sentences import Sentence
 from operations.domain.statuses import Attention
+from operations.domain.typed_amounts import typed_amount
 from operations.services.reopening import Taking
 from operations.services.weighing import Decision
 
@@ -34,12 +37,11 @@ class _Once(forms.Form):
 
 def typed_amount_problem(text: str, money: Money) -> str:
     """Why what was typed is not this amount; "" when it is."""
-    try:
-        typed = minor_units(text.strip(), money.currency)
-    except ValueError:
-        typed = 0
+    typed = typed_amount(text, money.currency)
     if typed == money.amount:
         return ""
+    if isinstance(typed, Sentence):
+        return in_words(typed)
     return gettext("Type {amount} to go on.").format(amount=money.major())
 
 

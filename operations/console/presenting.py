@@ -11,6 +11,7 @@ from operations.console.flagging import flags_of
 from operations.domain.advice import advise, why_not_sent
 from operations.domain.closure import is_closable, may_be_reopened
 from operations.domain.conservation import out_of_operation
+from operations.domain.contract import Contract, Page
 from operations.domain.explain import explain
 from operations.domain.money import Money
 from operations.domain.refund_state import counts_as_refunded
@@ -40,10 +41,11 @@ class Bar(NamedTuple):
 
 
 class NamedId(NamedTuple):
-    """An id and what it is called."""
+    """An id, what it is called, and its page at the provider ("" for none)."""
 
     label: str | Promise
     value: str
+    page: str = ""
 
 
 def operation_context(
@@ -56,6 +58,7 @@ def operation_context(
     payment = payment_money(dossier)
     match = nearest_match(dossier)
     known = known_facts(dossier, now)
+    contract = engine.provider(operation.account).contract
     return {
         "tab": tab,
         "dossier": dossier,
@@ -77,12 +80,10 @@ def operation_context(
         "absence": grade_of(
             operation,
             dossier.lookups,
-            conclusive_after_s=engine.provider(
-                operation.account
-            ).contract.lookup_conclusive_after_s,
+            conclusive_after_s=contract.lookup_conclusive_after_s,
         ),
         "bar": _window_bar(operation, now),
-        "ids": _ids(dossier),
+        "ids": _ids(dossier, contract),
         "customer_message": customer_message_of(operation),
         "sends_most": engine.budget.attempts_per_operation,
         "actor_id": actor_id,
@@ -137,17 +138,22 @@ def _window_bar(operation: Operation, now: datetime) -> Bar | None:
     return Bar(f"{100 * (1 - left):.1f}%", f"{100 * left:.1f}%" if left else "")
 
 
-def _ids(dossier: Dossier) -> list[NamedId]:
+def _ids(dossier: Dossier, contract: Contract) -> list[NamedId]:
     operation = dossier.operation
+
+    def at_the_provider(name: str, page: Page, object_id: str) -> NamedId:
+        livemode = operation.account.livemode
+        return NamedId(name, object_id, contract.page_of(page, object_id, livemode=livemode))
+
     requests = [row.provider_request_id for row in dossier.attempts if row.provider_request_id]
     calls = [row.tool_call_id for row in dossier.requests if row.tool_call_id]
     runs = dict.fromkeys(row.agent_run_id for row in dossier.requests if row.agent_run_id)
     every = [
         NamedId(_("Operation"), str(operation.pk)),
         NamedId(_("Order"), operation.order_id),
-        NamedId(_("Refund"), operation.provider_object_id),
-        NamedId(_("Charge"), operation.payment.charge),
-        NamedId(_("Payment"), operation.payment.payment_intent),
+        at_the_provider(_("Refund"), Page.REFUND, operation.provider_object_id),
+        at_the_provider(_("Charge"), Page.PAYMENT, operation.payment.charge),
+        at_the_provider(_("Payment"), Page.PAYMENT, operation.payment.payment_intent),
         NamedId(_("Key"), operation.idempotency_key),
         NamedId(_("Last request"), requests[-1] if requests else ""),
         NamedId(_("Tool calls"), ", ".join(calls)),

@@ -1,5 +1,6 @@
 """What a provider promises, as data. Decisions follow from it, never from a provider's name."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,6 +29,17 @@ class FindBy(StrEnum):
     REFERENCE = "reference"
 
 
+class Page(StrEnum):
+    """What the provider's own console has a page for."""
+
+    REFUND = "refund"
+    PAYMENT = "payment"
+
+
+#: An id that may stand in an address as it is.
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_]{1,255}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
     """The declared behaviour of one provider. Times in seconds, rates per second and account.
@@ -39,6 +51,7 @@ class Contract:
     `pending_statuses`: words of its own for "received, the end comes later".
     `lookup_conclusive_after_s` None: a list that lacks the refund never proves its absence.
     Rates None: no limit of ours.
+    `pages`: addresses in the provider's own console, with `{id}`, for live mode and for test mode.
     """
 
     provider: str
@@ -53,6 +66,7 @@ class Contract:
     writes_per_s: float | None = None
     concurrent_statuses: frozenset[int] = frozenset([409])
     pending_statuses: frozenset[str] = frozenset()
+    pages: tuple[tuple[Page, str, str], ...] = ()
 
     @property
     def has_key(self) -> bool:
@@ -71,3 +85,12 @@ class Contract:
             and self.key_window_s is not None
             and self.saved_answers is SavedAnswers.ALL_EXECUTED
         )
+
+    def page_of(self, page: Page, object_id: str, *, livemode: bool) -> str:
+        """The address of an object in the provider's own console; "" where there is none."""
+        if not _PLAIN_ID.fullmatch(object_id):
+            return ""
+        for known, live, test in self.pages:
+            if known is page:
+                return (live if livemode else test).format(id=object_id)
+        return ""

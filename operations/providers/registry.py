@@ -1,5 +1,6 @@
 """Which adapter serves a provider's name. The only place that knows the names."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 from operations.providers.base import Provider
@@ -20,6 +21,9 @@ def provider_for(
     contract = SPOKEN_TO_LIKE_STRIPE.get(provider)
     if contract is None:
         raise LookupError(f"There is no provider named {provider}.")
+    if api_base is not None:
+        # Whoever answers there is not the provider itself, whose console knows nothing of it.
+        contract = replace(contract, pages=())
     return StripeProvider(
         api_key=api_key,
         api_base=api_base,

@@ -22,7 +22,7 @@ from operations.domain.answers import (
     RefundFacts,
     RefundList,
 )
-from operations.domain.contract import Contract, FindBy, KeyLocation, SavedAnswers
+from operations.domain.contract import Contract, FindBy, KeyLocation, Page, SavedAnswers
 from operations.domain.refund_state import RefundStatus
 from operations.providers.base import (
     PaymentNotFound,
@@ -50,6 +50,18 @@ STRIPE_CONTRACT = Contract(
     lookup_conclusive_after_s=60,
     reads_per_s=25.0,
     writes_per_s=25.0,
+    pages=(
+        (
+            Page.REFUND,
+            "https://dashboard.stripe.com/refunds/{id}",
+            "https://dashboard.stripe.com/test/refunds/{id}",
+        ),
+        (
+            Page.PAYMENT,
+            "https://dashboard.stripe.com/payments/{id}",
+            "https://dashboard.stripe.com/test/payments/{id}",
+        ),
+    ),
 )
 
 #: What is fetched; Stripe takes up to 20 types.

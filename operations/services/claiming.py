@@ -121,7 +121,7 @@ def let_go(operation_id: UUID) -> None:
 def refuse_others(operation: Operation, *, actor: Actor, now: datetime) -> None:
     """Refuse a decision on what somebody else works on. Raises ClaimHeld.
 
-    The caller holds the operation's lock.
+    Whoever decides holds the operation's lock; without it the answer is only a hint.
     """
     row = _live(operation.pk, now)
     if row is not None and row.holder != actor.id:

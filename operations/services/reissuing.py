@@ -13,6 +13,7 @@ from operations.domain.identity import RefundInput
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import AuditEntry, Operation
 from operations.queries.answers import is_contested
+from operations.services.claiming import refuse_others
 from operations.services.engine import Engine
 from operations.services.identifying import Asker, ConflictingOperation, ReusedWithOtherInput
 from operations.services.opening import ExposureReached, InputRefused, PaymentUnreadable
@@ -101,6 +102,7 @@ def _asked_for(
     operation = lock(operation_id)
     if operation.revision != revision:
         raise StaleView(operation)
+    refuse_others(operation, actor=actor, now=engine.clock())
     if actor.kind is not ActorKind.PERSON:
         raise ReissueRefused("Only a person reissues a refund.")
     if not reason.strip():

@@ -18,6 +18,7 @@ from operations.domain.closure import (
 from operations.domain.statuses import UNRESOLVED, Fact, Status, UnknownReason
 from operations.models import EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
+from operations.services.claiming import refuse_others
 from operations.services.closing import (
     decide_proposal,
     lock_as_seen,
@@ -49,6 +50,7 @@ def propose_reopening(
         raise ClosingRefused("Say why the decision does not hold.", "note")
     with transaction.atomic():
         operation = lock_as_seen(operation_id, taking.revision)
+        refuse_others(operation, actor=actor, now=engine.clock())
         _refuse_what_stays(operation)
         refuse_if_waiting(operation)
         proposal = Proposal(

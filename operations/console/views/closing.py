@@ -20,6 +20,7 @@ from operations.domain.statuses import Attention
 from operations.models import Policy, PolicyName, Proposal
 from operations.queries.dossier import Dossier
 from operations.services import clearing, closing, reopening
+from operations.services.claiming import refuse_others
 from operations.services.engine import default_engine
 from operations.services.weighing import (
     ClosingRefused,
@@ -99,6 +100,7 @@ def _check_page(
     engine = default_engine()
     operation = dossier.operation
     decision = form.decision()
+    refuse_others(operation, actor=actor_of(request), now=engine.clock())
     refund = checked_refund(engine, operation.pk, decision)
     refuse_mere_absence(engine, operation, decision)
     alone = decision.evidence_kind is EvidenceKind.ABSENT_IN_LOOKUP

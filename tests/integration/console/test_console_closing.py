@@ -376,16 +376,24 @@ def test_a_decision_is_checked_before_it_is_recorded(scenes: Scenes, signed_in: 
     assert NOTE in back
 
 
-@pytest.mark.parametrize("typed", ["", "1250,00", "125.00", "-1250.00"])
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("", "Type the amount, as 1234.50."),
+        ("1250,00", "The comma could mean two things."),
+        ("125.00", "Type 1250.00 to go on."),
+        ("-1250.00", "Type the amount without a sign"),
+    ],
+)
 def test_above_the_limit_the_amount_is_typed_out(
-    scenes: Scenes, signed_in: SignIn, typed: str
+    scenes: Scenes, signed_in: SignIn, typed: str, told: str
 ) -> None:
     operation = absent(scenes, amount=125_000)
 
     response = decide(signed_in("operator"), operation, typed=typed)
 
     assert response.status_code == 422
-    assert "Type 1250.00 to go on." in response.content.decode()
+    assert told in response.content.decode()
     assert not Proposal.objects.exists()
 
 

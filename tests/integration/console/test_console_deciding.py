@@ -92,6 +92,28 @@ def test_a_failed_refund_is_made_anew_once(scenes: Scenes, signed_in: SignIn) ->
     assert actions[-2:] == ["reissue_asked", "reissued"]
 
 
+def test_nobody_reopens_or_reissues_what_somebody_else_works_on(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    reopened, failed = scenes.conflict(), scenes.refused()
+    dana, tom = signed_in("operator", "Dana Ruiz"), signed_in("operator", "Tom Other")
+    for operation in (reopened, failed):
+        dana.post(reverse("claim", args=[operation.pk]))
+    reopen = {"ground": "contradicted", "note": "It is there."}
+    reissue = {"reason": "The dispute was withdrawn.", "typed": "38.00"}
+
+    answers = [
+        tom.post(reverse("reopen", args=[reopened.pk]), form_of(tom, "reopen", reopened) | reopen),
+        tom.post(reverse("reissue", args=[failed.pk]), form_of(tom, "reissue", failed) | reissue),
+    ]
+
+    for answer in answers:
+        assert answer.status_code == 422
+        assert "Take it over first" in answer.content.decode()
+    assert not Proposal.objects.filter(state="waiting").exists()
+    assert not Operation.objects.filter(reissue_of=failed).exists()
+
+
 @pytest.mark.parametrize("scene", ["unknown", "succeeded", "conflict"])
 def test_only_a_failed_refund_is_made_anew(scenes: Scenes, signed_in: SignIn, scene: str) -> None:
     operation = getattr(scenes, scene)()
