@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and make; everything else is fetched by hash into .venv.
-#   make demo|run|test|check|simulate|bench|screenshots [ARGS="…"]     ARGS is passed on to the command.
+#   make demo|run|test|check|simulate|bench|screenshots|accessibility [ARGS="…"]     ARGS is passed on to the command.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -68,7 +68,11 @@ bench: $(LOCAL) ## Measure against other tools, a JSON line each (ONLY=send ARGS
 
 .PHONY: screenshots
 screenshots: $(DEV) chromium ## Take the pictures in the docs
-	$(BIN)/python -m tests.browser.screenshots $(ARGS)
+	$(BIN)/python -m pytest tests/browser/pictures.py $(ARGS)
+
+.PHONY: accessibility
+accessibility: $(DEV) chromium ## Let axe look at every page in each theme and width
+	EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py $(ARGS)
 
 .PHONY: chromium
 chromium:
