@@ -48,9 +48,15 @@ PAGES: tuple[Shown, ...] = (
     _at("operation-hostile-audit", "operation-audit", operation_id="hostile_id"),
     _at("close", "close", operation_id="operation_id"),
     _at("receipt", "receipt", operation_id="settled_id"),
+    _at("receipt-of", "receipt-of", operation_id="settled_id", number="decision"),
+    _at("reissue", "reissue", operation_id="failed_id"),
+    _at("reopen", "reopen", operation_id="settled_id"),
+    _at("proposals", "proposals"),
     _at("orphans", "orphans"),
     _at("orphans-totals", "orphans", "?view=totals"),
     _at("orphan", "orphan", refund_id="refund_id"),
+    _at("orphans-events", "orphans", "?view=events"),
+    _at("orphan-event", "orphan-event", orphan_id="orphan_event_id"),
     _at("orphan-total", "orphan-total", discrepancy_id="discrepancy_id"),
     _at("money", "money"),
     _at("inbox", "inbox"),
@@ -70,13 +76,11 @@ PAGES: tuple[Shown, ...] = (
 
 #: Answers to a GET that are no pages.
 FILES = {"report-results"}
-#: Listed, but not yet in the world: nobody has looked at these.
-NOT_LOOKED_AT = {"orphan-event", "proposals", "receipt-of", "reissue", "reopen"}
 
 
 def unlisted() -> list[str]:
     """The console's addresses that answer a GET and are not listed above."""
-    listed = {page.url for page in PAGES} | FILES | NOT_LOOKED_AT
+    listed = {page.url for page in PAGES} | FILES
     return sorted(
         pattern.name or str(pattern.pattern)
         for pattern in _patterns()

@@ -10,17 +10,20 @@ from django.urls import reverse
 
 from operations.models import (
     WORKER,
+    AuditEntry,
     BackfillRun,
     Delivery,
     Discrepancy,
     Heartbeat,
     InboxItem,
+    OrphanEvent,
     ProviderRefund,
     ReportFile,
     Subscription,
 )
 from operations.services.adding_up import compare_total
 from operations.services.backfilling import fetch_events
+from operations.services.draining import drain
 from operations.services.engine import default_engine
 from operations.services.looking_up import look_up
 from operations.services.notifying import deliver_due
@@ -70,7 +73,7 @@ def _operations(scenes: Scenes) -> World:
     proposal = scenes.proposed(waiting)
     scenes.mismatch(order="4371", amount=2_500)
     scenes.duplicate(order="4366", amount=1_900)
-    scenes.refused(order="4360", amount=900)
+    refused = scenes.refused(order="4360", amount=900)
     scenes.processing(order="4355", amount=7_700, currency="eur")
     scenes.succeeded(order="4350", amount=5_000)
     hostile = scenes.unknown(order=HOSTILE, reference=HOSTILE[:60], made=False, amount=99)
@@ -79,6 +82,8 @@ def _operations(scenes: Scenes) -> World:
         "operation_id": unknown.pk,
         "account_id": unknown.account_id,
         "settled_id": conflict.pk,
+        "decision": AuditEntry.objects.get(operation_id=conflict.pk, action="closed_failed").number,
+        "failed_id": refused.pk,
         "waiting_id": waiting.pk,
         "proposal_id": proposal.pk,
         "hostile_id": hostile.pk,
@@ -121,6 +126,10 @@ def _notices(client: Client, scenes: Scenes) -> World:
 def _inbox(scenes: Scenes, operation_id: UUID) -> World:
     odd = event("evt_odd")
     odd["data"]["object"]["metadata"] = {"note": HOSTILE, "cart": ENDLESS}
+    charge = {"id": HOSTILE[:60], "object": "charge", "amount_refunded": 500, "currency": "usd"}
+    orphan = event("evt_orphan", type="charge.refunded", data={"object": charge})
+    assert deliver(orphan).status_code == 200
+    drain(engine=default_engine())
     for each in (event("evt_a"), odd):
         answer = deliver(each)
         assert answer.status_code == 200, answer.content
@@ -128,7 +137,7 @@ def _inbox(scenes: Scenes, operation_id: UUID) -> World:
     stuck.update(stuck_at=datetime.now(UTC), failures=16, error=HOSTILE)
     first = stuck.first()
     assert first is not None
-    return {"event_pk": first.event_id}
+    return {"event_pk": first.event_id, "orphan_event_id": OrphanEvent.objects.get().pk}
 
 
 def _files_and_runs(client: Client, scenes: Scenes) -> World:
