@@ -47,6 +47,8 @@ PAGES: tuple[Shown, ...] = (
     _at("operation-hostile", "operation", operation_id="hostile_id"),
     _at("operation-hostile-audit", "operation-audit", operation_id="hostile_id"),
     _at("close", "close", operation_id="operation_id"),
+    _at("event-raw", "event-raw", operation_id="operation_id", anchor="attempt"),
+    _at("close-reference", "close-reference", "?reference=re_1", operation_id="operation_id"),
     _at("receipt", "receipt", operation_id="settled_id"),
     _at("receipt-of", "receipt-of", operation_id="settled_id", number="decision"),
     _at("reissue", "reissue", operation_id="failed_id"),

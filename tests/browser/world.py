@@ -80,6 +80,7 @@ def _operations(scenes: Scenes) -> World:
     scenes.proposed(hostile, note=HOSTILE + "n" * 3_500)
     return {
         "operation_id": unknown.pk,
+        "attempt": "attempt-1",
         "account_id": unknown.account_id,
         "settled_id": conflict.pk,
         "decision": AuditEntry.objects.get(operation_id=conflict.pk, action="closed_failed").number,
