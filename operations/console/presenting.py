@@ -141,7 +141,7 @@ def _window_bar(operation: Operation, now: datetime) -> Bar | None:
 def _ids(dossier: Dossier, contract: Contract) -> list[NamedId]:
     operation = dossier.operation
 
-    def at_the_provider(name: str, page: Page, object_id: str) -> NamedId:
+    def at_the_provider(name: str | Promise, page: Page, object_id: str) -> NamedId:
         livemode = operation.account.livemode
         return NamedId(name, object_id, contract.page_of(page, object_id, livemode=livemode))
 

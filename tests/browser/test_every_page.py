@@ -25,7 +25,8 @@ WIDTHS = (1440, 768, 320)
 #: In which axe looks at each page. All six take a minute and a half: `make accessibility`.
 LOOKS: Sequence[tuple[int, Theme]] = ((1440, "light"), (320, "dark"))
 if os.environ.get("EVERY_LOOK"):
-    LOOKS = [(width, theme) for width in WIDTHS for theme in ("light", "dark")]
+    THEMES: tuple[Theme, ...] = ("light", "dark")
+    LOOKS = [(width, theme) for width in WIDTHS for theme in THEMES]
 
 
 CLOSE = next(page for page in PAGES if page.name == "close")

@@ -20,8 +20,8 @@ def test_an_id_that_could_lead_elsewhere_has_no_page() -> None:
 
 def test_what_answers_at_another_address_has_no_console() -> None:
     given = {"api_key": "sk_test_1", "connect_timeout_s": 1.0, "read_timeout_s": 1.0}
-    at_stripe = provider_for("stripe", api_base=None, **given).contract  # type: ignore[arg-type]
-    elsewhere = provider_for("stripe", api_base="http://127.0.0.1:9", **given).contract  # type: ignore[arg-type]
+    at_stripe = provider_for("stripe", api_base=None, **given).contract
+    elsewhere = provider_for("stripe", api_base="http://127.0.0.1:9", **given).contract
 
     assert at_stripe.page_of(Page.REFUND, "re_1", livemode=True)
     assert elsewhere.page_of(Page.REFUND, "re_1", livemode=True) == ""
