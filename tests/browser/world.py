@@ -28,7 +28,7 @@ from operations.services.engine import default_engine
 from operations.services.looking_up import look_up
 from operations.services.notifying import deliver_due
 from operations.services.report_reading import read_report
-from operations.services.summing import mark_every_hour, sum_next_hour
+from operations.services.summing import mark_changed_hours, mark_every_hour, sum_next_hour
 from tests.integration.console.scenes import JOB, PASSWORD, Scenes, person
 from tests.integration.deliveries import deliver, event
 from tests.integration.reports import export, known_line_of, line
@@ -54,6 +54,7 @@ def make_world(scenes: Scenes, settings: Any) -> World:
     world |= _inbox(scenes, world["operation_id"])
     world |= _files_and_runs(client, scenes)
     mark_every_hour()
+    mark_changed_hours(engine=default_engine())
     while sum_next_hour():
         pass
     Heartbeat.beat(WORKER, now=datetime.now(UTC))
