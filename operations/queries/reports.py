@@ -8,9 +8,9 @@ from django.db.models import Count
 from psycopg.types.numeric import Int8
 
 from operations.domain.answers import RefundFacts
+from operations.domain.csv_lines import Cell
 from operations.domain.matching import RefundTerms, our_mark
 from operations.domain.money import Money
-from operations.domain.report_cells import harmless
 from operations.domain.report_preview import Claimed, Preview, preview
 from operations.domain.statuses import Status
 from operations.models import Account, statements
@@ -133,7 +133,7 @@ RESULT_HEADER = (
 )
 
 
-def result_lines(report: ReportFile) -> Iterator[list[str]]:
+def result_lines(report: ReportFile) -> Iterator[list[Cell]]:
     """Every line with its result as cells for a CSV file, read from the database as they go."""
     rows = report.lines.order_by("line").values_list(
         *("line", "refund_id", "charge", "payment_intent", "amount", "currency", "status"),
@@ -142,9 +142,8 @@ def result_lines(report: ReportFile) -> Iterator[list[str]]:
     yield list(RESULT_HEADER)
     for row in rows.iterator(chunk_size=2_000):
         line, refund, charge, intent, amount, currency, status, *rest, operation_id = row
-        written = f"{Money(amount, currency).major():f}" if amount is not None else ""
-        texts = [refund, charge, intent, written, currency, status, *rest]
-        yield [str(line), *map(harmless, texts), str(operation_id or "")]
+        written = Money(amount, currency).major() if amount is not None else None
+        yield [line, refund, charge, intent, written, currency, status, *rest, operation_id]
 
 
 def lines_to_show(report: ReportFile, *, kind: str, after: int) -> list[ReportRow]:

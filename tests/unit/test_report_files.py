@@ -6,7 +6,6 @@ import pytest
 
 from operations.domain.answers import RefundFacts
 from operations.domain.money import minor_units
-from operations.domain.report_cells import harmless
 from operations.domain.report_columns import (
     ColumnMapping,
     HeaderRefused,
@@ -220,9 +219,3 @@ def test_a_wrong_mapping_is_refused(given: object) -> None:
 def test_a_mapping_to_a_column_that_is_not_there_is_refused() -> None:
     with pytest.raises(HeaderRefused, match="Refund No"):
         read(HEADER + GOOD, read_mapping({"refund": "Refund No"}))
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1"])  # noqa: RUF001
-def test_text_that_a_spreadsheet_would_run_is_written_as_text(text: str) -> None:
-    assert harmless(text) == f"'{text}"
-    assert harmless("re_1") == "re_1"

@@ -1,15 +1,14 @@
 """Reports of the provider: taking one in, looking at what it would do, letting it be applied."""
 
-import csv
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
-from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from operations.console.downloads import csv_download
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.report_forms import ReportForm
@@ -115,23 +114,7 @@ def apply(request: ConsoleRequest, report_id: int) -> HttpResponse:
 def report_results(request: ConsoleRequest, report_id: int) -> HttpResponse:
     """Every line with its result, as CSV, while it is read from the database."""
     found = _report(report_id)
-    response = StreamingHttpResponse(_csv(result_lines(found)), content_type="text/csv")
-    response.headers["Content-Disposition"] = f'attachment; filename="report-{found.pk}.csv"'
-    response.headers["Cache-Control"] = "no-store"
-    # The two classes of Django have only their base in common.
-    return cast("HttpResponse", response)
-
-
-class _Echo:
-    def write(self, text: str) -> str:
-        return text
-
-
-def _csv(lines: Iterable[list[str]]) -> Iterator[str]:
-    writer = csv.writer(_Echo())
-    yield "\ufeff"
-    for cells in lines:
-        yield writer.writerow(cells)
+    return csv_download(result_lines(found), name=f"report-{found.pk}.csv")
 
 
 def _report(report_id: int) -> ReportFile:
