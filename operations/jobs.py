@@ -11,9 +11,11 @@ from celery import shared_task
 from django.conf import settings
 
 from operations.models import WORKER, Heartbeat
-from operations.services import backfilling
+from operations.services import backfilling, bulk_running
 from operations.services.actors import LOOKUP_JOB
 from operations.services.backfilling import fetch_events
+from operations.services.bulk import forget_previews
+from operations.services.bulk_running import run_bulk
 from operations.services.draining import drain
 from operations.services.engine import default_engine
 from operations.services.event_months import make_months, remove_old_months
@@ -150,6 +152,20 @@ def work_on_report(report_id: int) -> None:
             wake_report(report_id)
 
 
+def wake_bulk(run_id: int) -> None:
+    """Tell a worker that a run waits. A broker that is down costs nothing, as above."""
+    with suppress_broker_errors():
+        work_on_bulk.apply_async((run_id,), expires=60)
+
+
+@shared_task(name="operations.jobs.work_on_bulk")
+def work_on_bulk(run_id: int) -> None:
+    """Run on for a few minutes; another task goes on from there."""
+    ends_at = time.monotonic() + _SLICE_S
+    if run_bulk(engine=default_engine(), run_id=run_id, is_over=lambda: time.monotonic() > ends_at):
+        wake_bulk(run_id)
+
+
 @shared_task(name="operations.jobs.sum_up")
 def sum_up() -> None:
     """Count the hours that changed, for as long as one run lasts; the next one goes on."""
@@ -176,6 +192,8 @@ def sweep() -> None:
         wake_report(report_id)
     for run_id in backfilling.runs_left_lying(engine=engine):
         wake_backfill(run_id)
+    for run_id in bulk_running.runs_left_lying(engine=engine):
+        wake_bulk(run_id)
 
 
 @shared_task(name="operations.jobs.tidy")
@@ -190,3 +208,4 @@ def tidy() -> None:
         archive=settings.RECONCILE.event_archive_dir,
     )
     tidy_notices(engine=engine)
+    forget_previews(engine=engine)

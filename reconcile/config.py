@@ -9,9 +9,14 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from operations.domain.bulk import BulkLimits
 from operations.domain.exposure import ExposureLimit
 from operations.domain.notices import NoticePolicy
-from reconcile.config_limits import read_exposure_limits, read_second_person_above
+from reconcile.config_limits import (
+    read_bulk_alone,
+    read_exposure_limits,
+    read_second_person_above,
+)
 from reconcile.config_notices import read_notices
 from reconcile.config_stripe import read_api_base, read_api_key
 from reconcile.environment import Environment, number_of_seconds, whole_number
@@ -43,6 +48,8 @@ class Config:
     lookup_schedule_s: tuple[int, ...]
     second_person_above: Mapping[str, int]
     """Closing by hand above this amount needs a second person, by currency."""
+    bulk_alone: BulkLimits
+    """How much one person may close at once with others."""
     exposure_limits: tuple[ExposureLimit, ...]
     """How much may be unknown before new operations are refused; empty: no limit."""
     token_retention_s: int
@@ -92,6 +99,7 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         repeat_window_s=env.whole("RECONCILE_REPEAT_WINDOW_S", 86_400, least=0, most=30 * 86_400),
         lookup_schedule_s=_lookup_schedule(env),
         second_person_above=read_second_person_above(env),
+        bulk_alone=read_bulk_alone(env),
         exposure_limits=read_exposure_limits(env),
         token_retention_s=env.whole(
             "RECONCILE_TOKEN_RETENTION_S", 90 * 86_400, least=86_400, most=3_650 * 86_400

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from django.core.exceptions import ImproperlyConfigured
 
+from operations.domain.bulk import BulkLimits
 from operations.domain.exposure import ExposureLimit, ExposureScope
 from operations.domain.money import CURRENCIES
 from reconcile.environment import Environment, whole_number
@@ -33,6 +34,14 @@ def read_second_person_above(env: Environment) -> Mapping[str, int]:
             )
         limits[currency] = whole_number(name, amount, least=0, most=10**12)
     return limits or dict(DEFAULT_SECOND_PERSON_ABOVE)
+
+
+def read_bulk_alone(env: Environment) -> BulkLimits:
+    """How much one person may close at once."""
+    return BulkLimits(
+        rows=env.whole("RECONCILE_BULK_ALONE_ROWS", 200, least=0, most=10_000),
+        times=env.whole("RECONCILE_BULK_ALONE_TIMES", 10, least=0, most=1_000_000),
+    )
 
 
 def read_exposure_limits(env: Environment) -> tuple[ExposureLimit, ...]:

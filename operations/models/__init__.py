@@ -5,6 +5,7 @@ from operations.models.account import Account, ApiKey
 from operations.models.attempt import Attempt
 from operations.models.audit import AuditEntry
 from operations.models.backfill_run import BackfillRun, BackfillState
+from operations.models.bulk import BulkResult, BulkRow, BulkRun, BulkState
 from operations.models.claim import Claim
 from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
@@ -38,6 +39,10 @@ __all__ = [
     "AuditEntry",
     "BackfillRun",
     "BackfillState",
+    "BulkResult",
+    "BulkRow",
+    "BulkRun",
+    "BulkState",
     "Claim",
     "Delivery",
     "DeliveryState",

@@ -195,3 +195,70 @@ def only_handled_items_leave() -> pgtrigger.Trigger:
             """
         ),
     )
+
+
+def run_ends_with_its_rows() -> pgtrigger.Trigger:
+    """A bulk run ends when each of its rows has a result."""
+    return Always(
+        name="bulk_ends_with_its_rows",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Update,
+        condition=pgtrigger.Condition("NEW.\"state\" = 'ended' AND OLD.\"state\" <> 'ended'"),
+        func=_func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM operations_bulkrow AS line WHERE line.run_id = NEW.id
+                  AND line.result = ''
+            ) THEN
+                RAISE EXCEPTION 'Run % has rows without a result.', NEW.id;
+            END IF;
+            RETURN NEW;
+            """
+        ),
+    )
+
+
+def only_in_a_running_run() -> pgtrigger.Trigger:
+    """A row gets its result while its run runs: one look for all rows of a statement."""
+    return pgtrigger.Trigger(
+        name="bulk_row_needs_a_running_run",
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=pgtrigger.Update,
+        referencing=pgtrigger.Referencing(new="changed"),  # type: ignore[no-untyped-call]
+        func=_func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM (SELECT DISTINCT run_id FROM changed) AS their
+                JOIN operations_bulkrun AS run ON run.id = their.run_id
+                WHERE run.state <> 'running'
+            ) THEN
+                RAISE EXCEPTION 'A row gets its result while its run runs.';
+            END IF;
+            RETURN NULL;
+            """
+        ),
+    )
+
+
+def kept_once_its_run_began() -> pgtrigger.Trigger:
+    """Rows of a preview that came to nothing may go; those of a run stay."""
+    return pgtrigger.Trigger(
+        name="bulk_row_no_delete",
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=pgtrigger.Delete,
+        referencing=pgtrigger.Referencing(old="gone"),  # type: ignore[no-untyped-call]
+        func=_func(
+            """
+            IF EXISTS (
+                SELECT 1 FROM (SELECT DISTINCT run_id FROM gone) AS their
+                JOIN operations_bulkrun AS run ON run.id = their.run_id
+                WHERE run.state <> 'previewed'
+            ) THEN
+                RAISE EXCEPTION 'Rows of a run are never removed.';
+            END IF;
+            RETURN NULL;
+            """
+        ),
+    )

@@ -19,9 +19,10 @@ _LOCK_ALL = """
 SELECT 1 FROM operations_operation WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE
 """
 
+# An id for evidence: a subquery draws one a statement, the plain call one a row.
 _WITH_ALL = f"""
 SELECT {columns(Operation, "o")}, {columns(Payment, "p")}, {columns(Account, "a")},
-       tip.number, tip.entry_hash, (SELECT {NEXT_EVIDENCE_ID}),
+       tip.number, tip.entry_hash, %s,
        EXISTS (SELECT FROM operations_proposal AS proposal
                WHERE proposal.operation_id = o.id AND proposal.state = 'waiting')
 """  # noqa: S608 - columns of our own tables
@@ -38,14 +39,14 @@ LEFT JOIN LATERAL (
 # Sent after the lock is held: a statement that waits for a lock sees other tables as they were
 # before it waited.
 _READ = f"""
-{_WITH_ALL}, {columns(Attempt, "t")} {_FROM}
+{_WITH_ALL % f"(SELECT {NEXT_EVIDENCE_ID})"}, {columns(Attempt, "t")} {_FROM}
 LEFT JOIN operations_attempt AS t ON t.operation_id = o.id
 WHERE o.id = $1
 ORDER BY t.number
 """
 _SUBSCRIBED = f"SELECT {SOMEBODY_SUBSCRIBED}"
 _DRAW = f"SELECT {NEXT_EVIDENCE_ID} FROM generate_series(1, $1)"  # noqa: S608 - a constant
-_READ_ALL = f"{_WITH_ALL} {_FROM} WHERE o.id = ANY($1)"
+_READ_ALL = f"{_WITH_ALL % NEXT_EVIDENCE_ID} {_FROM} WHERE o.id = ANY($1)"
 
 #: Where an operation keeps the attempts that were read with it.
 _KEPT = "_attempts_kept"

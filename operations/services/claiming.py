@@ -4,6 +4,7 @@ A claim blocks no reading, and changes neither the operation nor its revision. I
 take it over, with a reason, before they decide.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.utils.translation import gettext as _
 from operations.domain.audit import Actor
 from operations.domain.claims import CLAIM_LEASE, PRESENT_FOR
 from operations.models import AuditEntry, Claim, Operation
+from operations.models.statements import run
 from operations.services.engine import Engine
 from operations.services.settling import lock
 from operations.services.weighing import ClosingRefused
@@ -48,6 +50,45 @@ def claim(*, engine: Engine, operation_id: UUID, actor: Actor) -> Claim:
     _renew(operation_id, actor.id, now)
     row.refresh_from_db()
     return row
+
+
+def claim_many(
+    *, operation_ids: Sequence[UUID], actor: Actor, now: datetime, bulk_run: int
+) -> set[UUID]:
+    """Claim those of these locked operations that nobody else works on; which they are.
+
+    In a transaction that collects its writes.
+    """
+    rows = run(_CLAIM_MANY, [list(operation_ids), actor.id, actor.name, now, now + CLAIM_LEASE])
+    claimed = {pk for (pk,) in rows}
+    for operation_id in operation_ids:
+        if operation_id in claimed:
+            AuditEntry.append(
+                operation_id=operation_id,
+                actor=actor,
+                action="claimed",
+                now=now,
+                before={"claimed_by": ""},
+                after={
+                    "claimed_by": actor.name,
+                    "claimed_by_id": actor.id,
+                    "bulk_run": bulk_run,
+                },
+            )
+    return claimed
+
+
+_CLAIM_MANY = """
+INSERT INTO operations_claim AS held
+    (operation_id, holder, holder_name, claimed_at, renewed_at, expires_at, taken_reason)
+SELECT pk, $2, $3, $4, $4, $5, '' FROM unnest($1::uuid[]) AS pk
+ON CONFLICT (operation_id) DO UPDATE
+    SET holder = EXCLUDED.holder, holder_name = EXCLUDED.holder_name, taken_reason = '',
+        claimed_at = EXCLUDED.claimed_at, renewed_at = EXCLUDED.renewed_at,
+        expires_at = EXCLUDED.expires_at
+    WHERE held.holder = EXCLUDED.holder OR held.expires_at <= EXCLUDED.claimed_at
+RETURNING operation_id
+"""
 
 
 @transaction.atomic

@@ -1,6 +1,7 @@
 """Closing: a person settles what evidence could not, alone or with a second person."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -37,6 +38,7 @@ from operations.services.settling import (
     write_evidence,
 )
 from operations.services.weighing import (
+    BulkPart,
     ClosingRefused,
     Decision,
     StaleView,
@@ -64,8 +66,8 @@ def close(
         refuse_mere_absence(engine, operation, decision)
         let_go(operation_id)
         if reasons:
-            return _propose(operation, decision, reasons, actor, now)
-        _settle(operation, decision, refund, actor, now)
+            return propose(operation, decision, reasons, actor, now)
+        settle(operation, decision, refund, actor, now)
         return None
 
 
@@ -88,7 +90,7 @@ def approve(
         proposal = locked_proposal(proposal_id, actor)
         refuse_mere_absence(engine, operation, decision)
         decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
-        _settle(operation, decision, refund, actor, now, proposal=proposal)
+        settle(operation, decision, refund, actor, now, proposal=proposal)
         return operation
 
 
@@ -120,14 +122,20 @@ def refuse_if_waiting(operation: Operation) -> None:
         raise ClosingRefused("A proposal is waiting for a second person already.")
 
 
-def _settle(
+def settle(
     operation: Operation,
     decision: Decision,
     refund: RefundFacts | None,
     actor: Actor,
     now: datetime,
+    *,
     proposal: Proposal | None = None,
+    has_live_refund: bool | None = None,
 ) -> None:
+    """Record a decision about a locked operation that was weighed. Raises ClosingRefused.
+
+    `has_live_refund`: whether a refund of it is known that counts; None to look.
+    """
     if not is_closable(Status(operation.status)):
         raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
     learned = Learned(
@@ -143,7 +151,9 @@ def _settle(
             "proposed_by": proposal.proposed_by_name if proposal else "",
             "approval_note": proposal.decision_note if proposal else "",
             "form": proposal.form_token if proposal else decision.form_token,
+            **_of_run(decision.part),
         },
+        bulk_run=decision.part.run if decision.part else None,
     )
     evidence = write_evidence(operation, learned, now=now, refund=refund)
     if refund is not None:
@@ -160,7 +170,7 @@ def _settle(
         failure_message=decision.note.strip()[:500],
         next_check_at=None,
     )
-    for row in operation.refunds.all():
+    for row in () if has_live_refund is False else operation.refunds.all():
         if counts_as_refunded(row.status):
             # Two people decided against what the provider shows: both stay in front of people.
             found = against_the_outcome(
@@ -201,13 +211,24 @@ def _close_succeeded(
     )
 
 
-def _propose(
+def _of_run(part: BulkPart | None) -> dict[str, Any]:
+    if part is None:
+        return {}
+    return {
+        "bulk_run": part.run,
+        "bulk_approved_by": part.approved_by,
+        "bulk_approval_note": part.approval_note,
+    }
+
+
+def propose(
     operation: Operation,
     decision: Decision,
     reasons: tuple[SecondPersonReason, ...],
     actor: Actor,
     now: datetime,
 ) -> Proposal:
+    """Let a decision about a locked operation wait for a second person. Raises ClosingRefused."""
     if not is_closable(Status(operation.status)):
         raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
     proposal = Proposal(
@@ -219,18 +240,25 @@ def _propose(
         reasons=[str(reason) for reason in reasons],
         form_token=decision.form_token,
     )
-    return propose_as(operation, proposal, actor=actor, now=now, action="proposed")
+    run = decision.part.run if decision.part else None
+    return propose_as(operation, proposal, actor=actor, now=now, action="proposed", bulk_run=run)
 
 
 def propose_as(
-    operation: Operation, proposal: Proposal, *, actor: Actor, now: datetime, action: str
+    operation: Operation,
+    proposal: Proposal,
+    *,
+    actor: Actor,
+    now: datetime,
+    action: str,
+    bulk_run: int | None = None,
 ) -> Proposal:
     """Let a proposal wait for a second person, in the name of who makes it."""
     proposal.revision = operation.revision
     proposal.proposed_by, proposal.proposed_by_name = actor.id, actor.name
     proposal.proposed_at = now
     proposal.save()
-    _audit(operation, actor, action, proposal.note, now, proposal)
+    _audit(operation, actor, action, proposal.note, now, proposal, bulk_run)
     return proposal
 
 
@@ -265,13 +293,17 @@ def _audit(
     reason: str,
     now: datetime,
     proposal: Proposal,
+    bulk_run: int | None = None,
 ) -> None:
+    part_of = {} if bulk_run is None else {"bulk_run": bulk_run}
     AuditEntry.append(
         operation_id=operation.pk,
         actor=actor,
         action=action,
         now=now,
         before=operation.snapshot(),
-        after=operation.snapshot() | {"proposal": proposal.pk, "outcome": proposal.outcome},
+        after=operation.snapshot()
+        | {"proposal": proposal.pk, "outcome": proposal.outcome}
+        | part_of,
         reason=reason,
     )

@@ -10,6 +10,7 @@ from functools import lru_cache
 from django.conf import settings
 
 from operations.domain.budgets import Budget
+from operations.domain.bulk import BulkLimits
 from operations.domain.exposure import ExposureLimit
 from operations.domain.key_window import KeyWindowPolicy
 from operations.domain.notices import NoticePolicy
@@ -45,6 +46,7 @@ class Engine:
     exposure_limits: tuple[ExposureLimit, ...] = ()
     token_retention_s: int = 90 * 86_400
     notices: NoticePolicy = field(default_factory=NoticePolicy)
+    bulk_alone: BulkLimits = field(default_factory=BulkLimits)
 
     def provider(self, account: Account) -> Provider:
         """The provider of an account, behind the guards."""
@@ -100,6 +102,7 @@ def default_engine() -> Engine:
         exposure_limits=config.exposure_limits,
         token_retention_s=config.token_retention_s,
         notices=config.notices,
+        bulk_alone=config.bulk_alone,
         open_provider=lambda account: provider_for(
             account.provider,
             api_key=config.stripe_api_key,

@@ -15,6 +15,7 @@ class Learned:
 
     `observed_at` is the provider's time for what its events say, ours for everything else.
     `is_borne_out`: whether the provider itself told of the same refund, if that was looked up.
+    `bulk_run`: the run of many that it is a part of.
     """
 
     source: EvidenceSource
@@ -24,7 +25,13 @@ class Learned:
     attempt: Attempt | None = None
     event_pk: int | None = None
     is_borne_out: bool | None = None
+    bulk_run: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def part_of(self) -> dict[str, Any]:
+        """What an audit entry says of the run of many, if there is one."""
+        return {} if self.bulk_run is None else {"bulk_run": self.bulk_run}
 
     @property
     def told_by(self) -> str:

@@ -102,7 +102,7 @@ def take_fact(
         action=str(fact),
         now=now,
         before=before,
-        after=operation.snapshot(),
+        after=operation.snapshot() | learned.part_of,
         reason=reason or learned.summary,
         evidence_id=evidence.pk,
     )

@@ -37,6 +37,15 @@ _IS_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
+class BulkPart:
+    """The run of many that a decision is a part of, and the second person who agreed to it."""
+
+    run: int
+    approved_by: str = ""
+    approval_note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decision:
     """What a person found. `revision` is the one their page showed, in the form `form_token`."""
 
@@ -46,6 +55,7 @@ class Decision:
     note: str
     revision: int
     form_token: str = ""
+    part: BulkPart | None = None
 
 
 class StaleView(Exception):

@@ -1,0 +1,368 @@
+"""Many at once: looked at first, as they stand, then begun by one person or two.
+
+A preview freezes which operations there are and what a person saw of each; nothing is asked for by
+it. What is begun is run by a worker (`bulk_running`), which checks each operation again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from operations.domain.audit import Actor
+from operations.domain.bulk import (
+    MOST_ROWS,
+    BulkAction,
+    Outlook,
+    foresee,
+    run_reasons,
+    tally,
+)
+from operations.domain.closure import EvidenceKind
+from operations.models import Account, AuditEntry, BulkResult, BulkRow, BulkRun, BulkState
+from operations.models.bulk import NOT_DONE
+from operations.models.grouping import insert_many
+from operations.models.statements import count_together
+from operations.queries.bulk import Stood, moved_since, stand
+from operations.services.engine import Engine
+
+#: What a run may rest on when it closes operations as failed. An absence alone is no evidence.
+KINDS_FOR_FAILED = (
+    EvidenceKind.DASHBOARD,
+    EvidenceKind.PROVIDER_SUPPORT,
+    EvidenceKind.BANK_STATEMENT,
+)
+#: How long a preview that came to nothing is kept.
+_PREVIEW_LASTS = timedelta(days=1)
+
+
+class BulkRefused(Exception):
+    """This can't be done; nothing was changed. `field` names what to mend, "" for none."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        self.field = field
+        super().__init__(message)
+
+
+class PreviewStale(Exception):
+    """Operations have changed since the preview, or it is not the one that the form shows.
+
+    Nothing was changed. `moved`: the rows whose operation has.
+    """
+
+    def __init__(self, moved: Sequence[BulkRow]) -> None:
+        self.moved = moved
+        super().__init__("The preview is not how things stand any more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begin:
+    """What a person says when they begin a run. `count`: how many it will act on, as they saw."""
+
+    count: int
+    note: str
+    kind: str = ""
+    reference: str = ""
+
+
+@transaction.atomic
+def preview(
+    *,
+    engine: Engine,
+    action: BulkAction,
+    ids: Sequence[UUID],
+    actor: Actor,
+    selection: Mapping[str, Any] | None = None,
+    retry_of: BulkRun | None = None,
+) -> BulkRun:
+    """Freeze these operations as they stand, with what the action will do to each.
+
+    `selection`: how they were chosen, to choose anew. Raises BulkRefused.
+    """
+    if len(ids) > MOST_ROWS:
+        raise BulkRefused(_("More than {most} can't be chosen at once.").format(most=MOST_ROWS))
+    now = engine.clock()
+    stood = stand(list(dict.fromkeys(ids)), person=actor.id, now=now)
+    if not stood:
+        raise BulkRefused(_("Choose at least one operation."))
+    run, lines = _foreseen(engine, action, stood, actor)
+    run.selection = dict(selection or {})
+    run.retry_of = retry_of
+    run.save()
+    for line in lines:
+        line.run_id = run.pk
+    names = tuple(field.attname for field in BulkRow._meta.concrete_fields if not field.primary_key)
+    count_together(insert_many(lines, names, once=False))
+    return run
+
+
+def _foreseen(
+    engine: Engine, action: BulkAction, stood: Sequence[Stood], actor: Actor
+) -> tuple[BulkRun, list[BulkRow]]:
+    now, limits = engine.clock(), engine.second_person_above
+    conclusive = conclusive_after(engine, stood)
+    lines: list[BulkRow] = []
+    for place, row in enumerate(stood, 1):
+        standing = row.standing
+        seen = foresee(
+            action,
+            standing,
+            limits=limits,
+            conclusive_after_s=conclusive[row.account_id],
+            now=now,
+        )
+        lines.append(
+            BulkRow(
+                place=place,
+                operation_id=row.id,
+                revision=row.revision,
+                amount=standing.money.amount,
+                currency=standing.money.currency,
+                outlook=seen.outlook,
+                why=[str(reason) for reason in seen.why],
+                refund=standing.refund,
+            )
+        )
+    tallied = tally(
+        (Outlook(line.outlook), row.standing.money) for line, row in zip(lines, stood, strict=True)
+    )
+    acts = len(lines) - tallied.counts.get(Outlook.CANNOT, 0)
+    run = BulkRun(
+        action=action,
+        rows=len(lines),
+        acts=acts,
+        counts={str(name): count for name, count in tallied.counts.items()},
+        sums={
+            currency: {str(name): amount for name, amount in sums.items()}
+            for currency, sums in sorted(tallied.sums.items())
+        },
+        reasons=[
+            str(reason)
+            for reason in run_reasons(action, tallied, alone=engine.bulk_alone, limits=limits)
+        ],
+        made_by=actor.id,
+        made_by_name=actor.name,
+        made_at=now,
+    )
+    return run, lines
+
+
+def conclusive_after(engine: Engine, stood: Sequence[Stood]) -> dict[int, int | None]:
+    """How late the provider's list shows a refund, for each account of these operations."""
+    accounts = Account.objects.in_bulk({row.account_id for row in stood})
+    return {
+        pk: engine.provider(account).contract.lookup_conclusive_after_s
+        for pk, account in accounts.items()
+    }
+
+
+@transaction.atomic
+def begin(*, engine: Engine, run_id: int, saying: Begin, actor: Actor) -> BulkRun:
+    """Let what was previewed run, or wait for a second person where the run wants one.
+
+    The same form sent twice is one run. Raises BulkRefused, PreviewStale.
+    """
+    run = _locked(run_id)
+    if run.made_by != actor.id:
+        raise BulkRefused(_("{name} made this preview.").format(name=run.made_by_name))
+    if run.state != BulkState.PREVIEWED:
+        return run
+    action = BulkAction(run.action)
+    _check(run, action, saying)
+    moved = moved_since(run) if action.outcome is not None else []
+    if moved or saying.count != run.acts:
+        raise PreviewStale(moved)
+    now = engine.clock()
+    run.note, run.started_at, run.started_from = saying.note.strip(), now, actor.address
+    if action is BulkAction.CLOSE_FAILED:
+        run.evidence_kind, run.evidence_reference = saying.kind, saying.reference.strip()
+    elif action is BulkAction.CLOSE_SUCCEEDED:
+        run.evidence_kind = EvidenceKind.PROVIDER_REFUND
+    if run.reasons:
+        run.state = BulkState.WAITING
+        run.save()
+        _audit(engine, run, "bulk_proposed", actor, saying.note)
+        return run
+    _go(engine, run)
+    _audit(engine, run, "bulk_started", actor, saying.note)
+    return run
+
+
+def _check(run: BulkRun, action: BulkAction, saying: Begin) -> None:
+    if not run.acts:
+        raise BulkRefused(_("Nothing can be done with any of these."))
+    if not saying.note.strip():
+        raise BulkRefused(_("Write a note: why is this done to all of them?"), "note")
+    if action is not BulkAction.CLOSE_FAILED:
+        return
+    if saying.kind not in KINDS_FOR_FAILED:
+        raise BulkRefused(_("Choose what you saw."), "kind")
+    if not saying.reference.strip():
+        raise BulkRefused(_("Name the evidence: a case number or an address."), "reference")
+
+
+@transaction.atomic
+def approve(*, engine: Engine, run_id: int, note: str, actor: Actor) -> BulkRun:
+    """A second person lets a run begin. Raises BulkRefused."""
+    run = _waiting(run_id)
+    if run.made_by == actor.id:
+        raise BulkRefused(_("You proposed this; another person has to decide."))
+    _decide(engine, run, note, actor)
+    _go(engine, run)
+    _audit(engine, run, "bulk_approved", actor, note)
+    return run
+
+
+@transaction.atomic
+def reject(*, engine: Engine, run_id: int, note: str, actor: Actor) -> BulkRun:
+    """A second person turns a run down, or the first one withdraws it. Raises BulkRefused."""
+    run = _waiting(run_id)
+    _decide(engine, run, note, actor)
+    run.state, run.ended_at = BulkState.REJECTED, engine.clock()
+    run.save()
+    _audit(engine, run, "bulk_rejected", actor, note)
+    return run
+
+
+@transaction.atomic
+def stop(*, engine: Engine, run_id: int, actor: Actor) -> BulkRun:
+    """Stop what has not had its turn. What a worker is just doing is finished. Raises BulkRefused.
+
+    Stopping twice is stopping once.
+    """
+    run = _locked(run_id)
+    if run.state != BulkState.RUNNING:
+        raise BulkRefused(_("It does not run."))
+    if run.stopped_at is not None:
+        return run
+    now = engine.clock()
+    run.stopped_at, run.stopped_by_name = now, actor.name
+    run.save(update_fields=["stopped_at", "stopped_by_name"])
+    stop_the_rest(run, engine=engine)
+    _audit(engine, run, "bulk_stopped", actor, "")
+    end_if_done(run, engine=engine)
+    return run
+
+
+def stop_the_rest(run: BulkRun, *, engine: Engine) -> None:
+    """Mark what waits, but for the rows that a worker holds."""
+    free = run.lines.filter(result="").select_for_update(no_key=True, skip_locked=True)
+    pks = list(free.values_list("pk", flat=True))
+    BulkRow.objects.filter(pk__in=pks).update(result=BulkResult.STOPPED, decided_at=engine.clock())
+
+
+def end_if_done(run: BulkRun, *, engine: Engine) -> bool:
+    """End a run, which the caller has locked, when no row waits. Tells whether it is over."""
+    if run.state != BulkState.RUNNING or run.lines.filter(result="").exists():
+        return run.state == BulkState.ENDED
+    run.state, run.ended_at, run.claimed_until = BulkState.ENDED, engine.clock(), None
+    run.save(update_fields=["state", "ended_at", "claimed_until"])
+    return True
+
+
+def retry(*, engine: Engine, run_id: int, actor: Actor) -> BulkRun:
+    """Preview anew what an ended run did not do. Raises BulkRefused."""
+    run = BulkRun.objects.get(pk=run_id)
+    if run.state != BulkState.ENDED:
+        raise BulkRefused(_("It can be tried again when it has ended."))
+    rows = run.lines.filter(result__in=NOT_DONE).order_by("place")
+    return preview(
+        engine=engine,
+        action=BulkAction(run.action),
+        ids=list(rows.values_list("operation_id", flat=True)),
+        actor=actor,
+        selection={"retry": run.pk},
+        retry_of=run,
+    )
+
+
+def look_anew(*, engine: Engine, run_id: int, ids: Sequence[UUID], actor: Actor) -> BulkRun:
+    """Preview the same once more, as it stands now. Raises BulkRefused."""
+    run = BulkRun.objects.get(pk=run_id)
+    return preview(
+        engine=engine,
+        action=BulkAction(run.action),
+        ids=ids or list(run.lines.order_by("place").values_list("operation_id", flat=True)),
+        actor=actor,
+        selection=run.selection,
+        retry_of=run.retry_of,
+    )
+
+
+@transaction.atomic
+def tell_of_export(*, engine: Engine, what: Mapping[str, Any], actor: Actor) -> None:
+    """Write down that somebody took a list out of the console."""
+    AuditEntry.append(
+        operation_id=None, actor=actor, action="exported", now=engine.clock(), after=what
+    )
+
+
+def forget_previews(*, engine: Engine) -> int:
+    """Remove previews that came to nothing. Returns how many there were."""
+    old = BulkRun.objects.filter(
+        state=BulkState.PREVIEWED, made_at__lt=engine.clock() - _PREVIEW_LASTS
+    )
+    pks = list(old.order_by("pk").values_list("pk", flat=True)[:100])
+    removed = 0
+    for pk in pks:
+        with transaction.atomic():
+            # Somebody may just be beginning it.
+            free = BulkRun.objects.select_for_update(skip_locked=True).filter(
+                pk=pk, state=BulkState.PREVIEWED
+            )
+            if free.exists():
+                BulkRow.objects.filter(run=pk).delete()
+                BulkRun.objects.filter(pk=pk).delete()
+                removed += 1
+    return removed
+
+
+def _locked(run_id: int) -> BulkRun:
+    return BulkRun.objects.select_for_update(no_key=True).get(pk=run_id)
+
+
+def _waiting(run_id: int) -> BulkRun:
+    run = _locked(run_id)
+    if run.state != BulkState.WAITING:
+        raise BulkRefused(_("It does not wait for a second person."))
+    return run
+
+
+def _decide(engine: Engine, run: BulkRun, note: str, actor: Actor) -> None:
+    if not note.strip():
+        raise BulkRefused(_("Write a note: what did you check?"), "note")
+    run.decided_by, run.decided_by_name = actor.id, actor.name
+    run.decided_at, run.decision_note = engine.clock(), note.strip()
+
+
+def _go(engine: Engine, run: BulkRun) -> None:
+    """Let it run. What the preview said can't be done is marked as left."""
+    run.state = BulkState.RUNNING
+    run.save()
+    run.lines.filter(outlook=Outlook.CANNOT).update(
+        result=BulkResult.LEFT, decided_at=engine.clock()
+    )
+
+
+def _audit(engine: Engine, run: BulkRun, action: str, actor: Actor, reason: str) -> None:
+    AuditEntry.append(
+        operation_id=None,
+        actor=actor,
+        action=action,
+        now=engine.clock(),
+        after={
+            "bulk_run": run.pk,
+            "action": run.action,
+            "state": str(run.state),
+            "rows": run.rows,
+            "acts": run.acts,
+            "sums": run.sums,
+            "evidence": run.evidence_kind,
+            "reference": run.evidence_reference,
+        },
+        reason=reason.strip(),
+    )

@@ -1,0 +1,294 @@
+"""What a run does to its operations: each by the rules that hold for one, under its lock.
+
+What only writes is done for hundreds in one transaction that collects its writes; what asks the
+provider is done one by one, behind the account's rate limits.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from operations.domain.audit import Actor, ActorKind
+from operations.domain.bulk import BulkAction, Foreseen, Outlook, foresee
+from operations.domain.closure import EvidenceKind, SecondPersonReason
+from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, Claim, Operation, collecting
+from operations.models.audit import chain_of
+from operations.models.statements import build, columns
+from operations.models.statements import run as run_sql
+from operations.queries.bulk import Stood, stand
+from operations.queries.locked import lock_and_read_all
+from operations.services.bulk import conclusive_after
+from operations.services.claiming import claim_many
+from operations.services.closing import lock_as_seen, propose, settle
+from operations.services.engine import Engine
+from operations.services.looking_up import LookupResult, look_up
+from operations.services.weighing import (
+    BulkPart,
+    ClosingRefused,
+    Decision,
+    StaleView,
+    checked_refund,
+)
+
+log = structlog.get_logger(__name__)
+
+# What another worker is just doing is left to it.
+_HOLD = f"""
+SELECT {columns(BulkRow, "line")} FROM operations_bulkrow AS line
+WHERE id = ANY($1) AND result = '' ORDER BY place FOR NO KEY UPDATE SKIP LOCKED
+"""  # noqa: S608 - columns of our own table
+
+
+def act_on_chunk(*, engine: Engine, run: BulkRun, rows: Sequence[int]) -> int:
+    """Do it to these rows in one transaction; how many have a result now.
+
+    When it fails it is halved, down to the row to blame.
+    """
+    try:
+        return _act_together(engine, run, rows)
+    except Exception as error:
+        if len(rows) > 1:
+            middle = len(rows) // 2
+            first = act_on_chunk(engine=engine, run=run, rows=rows[:middle])
+            return first + act_on_chunk(engine=engine, run=run, rows=rows[middle:])
+        return _keep_error(engine, rows[0], error)
+
+
+def _act_together(engine: Engine, run: BulkRun, rows: Sequence[int]) -> int:
+    with collecting.collecting(in_groups=True) as collected:
+        held = [build(BulkRow, row) for row in run_sql(_HOLD, [list(rows)])]
+        if not held:
+            return 0
+        ids = [row.operation_id for row in held]
+        lock_and_read_all(ids, collected=collected, spare_ids=0)
+        chunk = _Chunk(engine, run, collected)
+        match BulkAction(run.action):
+            case BulkAction.CLAIM:
+                chunk.claim(held)
+            case _:
+                chunk.close(held)
+    return len(held)
+
+
+class _Chunk:
+    """Operations of one run, locked, and the rows that tell what becomes of them."""
+
+    def __init__(self, engine: Engine, run: BulkRun, collected: collecting.Collected) -> None:
+        self._engine, self._run, self._collected = engine, run, collected
+        self._now = engine.clock()
+        self._actor = actor_of(run)
+
+    def claim(self, rows: Sequence[BulkRow]) -> None:
+        """Claim what nobody else works on."""
+        claimed = claim_many(
+            operation_ids=[row.operation_id for row in rows],
+            actor=self._actor,
+            now=self._now,
+            bulk_run=self._run.pk,
+        )
+        held = [row.operation_id for row in rows if row.operation_id not in claimed]
+        holders = dict(
+            Claim.objects.filter(pk__in=held).values_list("operation_id", "holder_name")
+            if held
+            else ()
+        )
+        for row in rows:
+            holder = holders.get(row.operation_id)
+            result = BulkResult.REFUSED if row.operation_id in holders else BulkResult.CLAIMED
+            _decide(row, result, now=self._now, detail=holder or "")
+
+    def close(self, rows: Sequence[BulkRow]) -> None:
+        """Close what is as it was seen and may be closed by one; propose what wants two."""
+        asked = [row.operation_id for row in rows]
+        stood = {row.id: row for row in stand(asked, person=self._actor.id, now=self._now)}
+        conclusive = conclusive_after(self._engine, list(stood.values()))
+        moved: list[BulkRow] = []
+        for row in rows:
+            known = stood[row.operation_id]
+            if known.revision != row.revision:
+                moved.append(row)
+                continue
+            seen = foresee(
+                BulkAction(self._run.action),
+                known.standing,
+                limits=self._engine.second_person_above,
+                conclusive_after_s=conclusive[known.account_id],
+                now=self._now,
+            )
+            self._close(row, known, seen)
+        self._skip(moved)
+        # A claim ends with what it was for.
+        Claim.objects.filter(
+            pk__in=[row.operation_id for row in rows if row.result in _OVER]
+        ).delete()
+
+    def _close(self, row: BulkRow, known: Stood, seen: Foreseen) -> None:
+        operation: Operation = self._collected.locked[row.operation_id]
+        decision = decision_of(self._run, row)
+        match seen.outlook:
+            case Outlook.CANNOT:
+                _decide(
+                    row,
+                    BulkResult.REFUSED,
+                    now=self._now,
+                    detail=" ".join(str(reason) for reason in seen.why),
+                    left_as=operation.status,
+                )
+            case Outlook.SECOND:
+                propose(operation, decision, _reasons(seen), self._actor, self._now)
+                _decide(row, BulkResult.PROPOSED, now=self._now, left_as=operation.status)
+            case Outlook.WILL:
+                settle(
+                    operation,
+                    decision,
+                    None,
+                    self._actor,
+                    self._now,
+                    has_live_refund=known.standing.has_live_refund,
+                )
+                _decide(row, BulkResult.CLOSED, now=self._now, left_as=operation.status)
+
+    def _skip(self, rows: Sequence[BulkRow]) -> None:
+        """Leave alone what has changed, and say who changed it."""
+        who = last_changed_by([row.operation_id for row in rows])
+        for row in rows:
+            _decide(
+                row,
+                BulkResult.SKIPPED,
+                now=self._now,
+                detail=who.get(row.operation_id, ""),
+                left_as=self._collected.locked[row.operation_id].status,
+            )
+
+
+_OVER = (BulkResult.CLOSED, BulkResult.PROPOSED)
+
+
+def act_on_row(*, engine: Engine, run: BulkRun, row_id: int) -> int:
+    """Do it to one row, asking the provider; 1 when it has a result now, 0 when it had one."""
+    row = BulkRow.objects.filter(pk=row_id, result="").first()
+    if row is None:
+        return 0
+    try:
+        if run.action == BulkAction.LOOK_UP:
+            return _look_up(engine, run, row)
+        return _close_succeeded(engine, run, row)
+    except StaleView as stale:
+        who = last_changed_by([row.operation_id]).get(row.operation_id, "")
+        return _write(engine, row, BulkResult.SKIPPED, detail=who, left_as=stale.operation.status)
+    except ClosingRefused as refusal:
+        return _write(engine, row, BulkResult.REFUSED, detail=str(refusal))
+    except Exception as error:
+        return _keep_error(engine, row.pk, error)
+
+
+def _look_up(engine: Engine, run: BulkRun, row: BulkRow) -> int:
+    found = look_up(engine=engine, operation_id=row.operation_id, actor=actor_of(run))
+    was_read = found is not LookupResult.UNREADABLE
+    left_as = Operation.objects.values_list("status", flat=True).get(pk=row.operation_id)
+    result = BulkResult.LOOKED_UP if was_read else BulkResult.FAILED
+    return _write(engine, row, result, detail=str(found), left_as=left_as)
+
+
+def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
+    """Close it by the refund that is known, read live, as a person would who names its id.
+
+    Raises StaleView, ClosingRefused.
+    """
+    decision, actor = decision_of(run, row), actor_of(run)
+    refund = checked_refund(engine, row.operation_id, decision)
+    with transaction.atomic():
+        held = run_sql(_HOLD, [[row.pk]])
+        if not held:
+            return 0
+        operation = lock_as_seen(row.operation_id, row.revision)
+        now = engine.clock()
+        (known,) = stand([row.operation_id], person=actor.id, now=now)
+        seen = foresee(
+            BulkAction(run.action),
+            known.standing,
+            limits=engine.second_person_above,
+            conclusive_after_s=None,
+            now=now,
+        )
+        if seen.outlook is Outlook.CANNOT:
+            why = " ".join(str(reason) for reason in seen.why)
+            return _write(engine, row, BulkResult.REFUSED, detail=why, left_as=operation.status)
+        Claim.objects.filter(pk=row.operation_id).delete()
+        if seen.outlook is Outlook.SECOND:
+            propose(operation, decision, _reasons(seen), actor, now)
+            return _write(engine, row, BulkResult.PROPOSED, left_as=operation.status)
+        settle(operation, decision, refund, actor, now)
+        return _write(engine, row, BulkResult.CLOSED, left_as=operation.status)
+
+
+def decision_of(run: BulkRun, row: BulkRow) -> Decision:
+    """The decision that the run makes about one of its operations."""
+    outcome = BulkAction(run.action).outcome
+    if outcome is None:
+        raise ValueError(f"{run.action} decides nothing.")
+    return Decision(
+        outcome=outcome,
+        evidence_kind=EvidenceKind(run.evidence_kind),
+        evidence_reference=row.refund
+        if run.action == BulkAction.CLOSE_SUCCEEDED
+        else run.evidence_reference,
+        note=run.note,
+        revision=row.revision,
+        part=BulkPart(run=run.pk, approved_by=run.decided_by_name, approval_note=run.decision_note),
+    )
+
+
+def actor_of(run: BulkRun) -> Actor:
+    """The person who began it: what a run does is theirs, and not the worker's."""
+    return Actor(
+        kind=ActorKind.PERSON,
+        id=run.made_by,
+        name=run.made_by_name,
+        address=run.started_from,
+    )
+
+
+def last_changed_by(ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Who wrote the newest audit entry of each operation."""
+    newest = (
+        AuditEntry.objects.filter(chain__in=[chain_of(pk) for pk in ids])
+        .order_by("chain", "-number")
+        .distinct("chain")
+    )
+    return {row.operation_id: row.actor_name for row in newest if row.operation_id} if ids else {}
+
+
+def _reasons(seen: Foreseen) -> tuple[SecondPersonReason, ...]:
+    return tuple(SecondPersonReason(reason) for reason in seen.why)
+
+
+def _decide(
+    row: BulkRow, result: BulkResult, *, now: datetime, detail: str = "", left_as: str = ""
+) -> None:
+    row.result, row.decided_at = result, now
+    row.detail, row.left_as = detail[:500], left_as
+    collecting.update(row, _DECIDED)
+
+
+_DECIDED = ["result", "decided_at", "detail", "left_as"]
+
+
+def _write(engine: Engine, row: BulkRow, result: BulkResult, **more: Any) -> int:
+    """Write a result unless there is one already; 1 when it was written."""
+    return BulkRow.objects.filter(pk=row.pk, result="").update(
+        result=result, decided_at=engine.clock(), **more
+    )
+
+
+def _keep_error(engine: Engine, row_id: int, error: Exception) -> int:
+    log.error("bulk_row_not_done", row=row_id, error=repr(error))
+    return BulkRow.objects.filter(pk=row_id, result="").update(
+        result=BulkResult.FAILED,
+        detail=f"{type(error).__name__}: {error}"[:500],
+        decided_at=engine.clock(),
+    )

@@ -1,0 +1,93 @@
+"""Running what was begun, in chunks: how far it is stands in its rows, not in a message.
+
+A row gets its result in the transaction that does what it says, so a worker that is killed leaves
+no row half done and none is done twice.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from operations.domain.bulk import BulkAction
+from operations.models import BulkRun, BulkState
+from operations.queries.bulk import lines_waiting
+from operations.services.bulk import end_if_done, stop_the_rest
+from operations.services.bulk_acting import act_on_chunk, act_on_row
+from operations.services.engine import Engine
+
+#: How many operations are changed in one transaction.
+CHUNK = 500
+#: How many of those that ask the provider are taken on before the run is looked at again.
+_ASKED = 20
+#: How long a worker is believed to be at it without a sign of life, in seconds.
+LEASE_S = 120
+
+
+def run_bulk(*, engine: Engine, run_id: int, is_over: Callable[[], bool]) -> bool:
+    """Run on until the end, or until `is_over` after a chunk. True when there is more to do.
+
+    Harmless when run by two at once.
+    """
+    if not _claim(engine, run_id):
+        return False
+    run = BulkRun.objects.get(pk=run_id)
+    asks = BulkAction(run.action) in (BulkAction.LOOK_UP, BulkAction.CLOSE_SUCCEEDED)
+    while True:
+        run.refresh_from_db()
+        if run.stopped_at is not None:
+            _stop(engine, run)
+        rows = lines_waiting(run.pk, _ASKED if asks else CHUNK)
+        if not rows:
+            return _end(engine, run)
+        done = 0
+        if asks:
+            for pk in rows:
+                _renew(engine, run)
+                done += act_on_row(engine=engine, run=run, row_id=pk)
+                if is_over():
+                    break
+        else:
+            _renew(engine, run)
+            done = act_on_chunk(engine=engine, run=run, rows=rows)
+        if not done:
+            # Somebody else holds every one of them.
+            return False
+        if is_over():
+            BulkRun.objects.filter(pk=run.pk, state=BulkState.RUNNING).update(claimed_until=None)
+            return True
+
+
+def runs_left_lying(*, engine: Engine) -> list[int]:
+    """Runs that are to run and that nobody works on."""
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=engine.clock())
+    rows = BulkRun.objects.filter(free, state=BulkState.RUNNING)
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:20])
+
+
+def _claim(engine: Engine, run_id: int) -> bool:
+    now = engine.clock()
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    rows = BulkRun.objects.filter(free, pk=run_id, state=BulkState.RUNNING)
+    return bool(rows.update(claimed_until=now + timedelta(seconds=LEASE_S)))
+
+
+def _renew(engine: Engine, run: BulkRun) -> None:
+    BulkRun.objects.filter(pk=run.pk, state=BulkState.RUNNING).update(
+        claimed_until=engine.clock() + timedelta(seconds=LEASE_S)
+    )
+
+
+@transaction.atomic
+def _stop(engine: Engine, run: BulkRun) -> None:
+    """What came back to waiting after somebody stopped the run, say from a worker that died."""
+    BulkRun.objects.select_for_update(no_key=True).get(pk=run.pk)
+    stop_the_rest(run, engine=engine)
+
+
+@transaction.atomic
+def _end(engine: Engine, run: BulkRun) -> bool:
+    locked = BulkRun.objects.select_for_update(no_key=True).get(pk=run.pk)
+    end_if_done(locked, engine=engine)
+    return False
