@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_MEASURES = ("send", "ingest", "match", "queue")
+_MEASURES = ("send", "ingest", "match", "queue", "bulk")
 _KEPT = Path(__file__).resolve().parent.parent / "var" / "bench"
 
 
@@ -52,6 +52,10 @@ def main() -> None:
             from bench import queue_page
 
             queue_page.measure(rounds=max(1, asked.rounds), rows=max(10_000, asked.rows))
+        if not asked.only or "bulk" in asked.only:
+            from bench import bulk
+
+            bulk.measure(rounds=max(1, asked.rounds))
     finally:
         _stop(data_dir)
 

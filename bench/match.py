@@ -43,7 +43,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 def measure(*, rounds: int, stored: int) -> None:
     """Print one JSON line; two when the rate is also taken with so many events stored."""
-    with _worker() as app:
+    with worker(_PROCESSES) as app:
         few = _measured(app, rounds)
         _say(few)
         if stored:
@@ -146,13 +146,13 @@ def _written() -> dict[str, Any]:
 
 
 @contextmanager
-def _worker() -> Iterator[Any]:
+def worker(processes: int) -> Iterator[Any]:
     """A worker for the product's tasks and the baseline's, and an app that sends to it."""
     data_dir = settings.RECONCILE.data_dir
     valkey_in(data_dir).ensure()
     # The variable goes before whatever an app is told.
     os.environ["CELERY_BROKER_URL"] = broker_url(data_dir)
-    worker = subprocess.Popen(  # noqa: S603
+    running = subprocess.Popen(  # noqa: S603
         [
             *(
                 sys.executable,
@@ -164,7 +164,7 @@ def _worker() -> Iterator[Any]:
                 "-I",
                 "bench.match_worker",
             ),
-            *("-c", str(_PROCESSES), "-l", "WARNING", "--without-gossip", "--without-mingle"),
+            *("-c", str(processes), "-l", "WARNING", "--without-gossip", "--without-mingle"),
         ],
         cwd=_ROOT,
         env=os.environ | {"PYTHONWARNINGS": "ignore:You're running the worker with superuser"},
@@ -174,8 +174,8 @@ def _worker() -> Iterator[Any]:
     try:
         yield Celery("bench")
     finally:
-        worker.terminate()
-        worker.wait(30)
+        running.terminate()
+        running.wait(30)
         valkey_in(data_dir).release()
 
 

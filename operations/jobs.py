@@ -152,10 +152,11 @@ def work_on_report(report_id: int) -> None:
             wake_report(report_id)
 
 
-def wake_bulk(run_id: int) -> None:
-    """Tell a worker that a run waits. A broker that is down costs nothing, as above."""
+def wake_bulk(run_id: int, *, workers: int = 1) -> None:
+    """Tell workers that a run waits. A broker that is down costs nothing, as above."""
     with suppress_broker_errors():
-        work_on_bulk.apply_async((run_id,), expires=60)
+        for _ in range(workers):
+            work_on_bulk.apply_async((run_id,), expires=60)
 
 
 @shared_task(name="operations.jobs.work_on_bulk")

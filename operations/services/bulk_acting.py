@@ -11,13 +11,14 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
+from psycopg.types.numeric import Int8
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.bulk import BulkAction, Foreseen, Outlook, foresee
 from operations.domain.closure import EvidenceKind, SecondPersonReason
 from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, Claim, Operation, collecting
 from operations.models.audit import chain_of
-from operations.models.statements import build, columns
+from operations.models.statements import Statement, build, columns
 from operations.models.statements import run as run_sql
 from operations.queries.bulk import Stood, stand
 from operations.queries.locked import lock_and_read_all
@@ -36,41 +37,51 @@ from operations.services.weighing import (
 
 log = structlog.get_logger(__name__)
 
+_ROW = f"SELECT {columns(BulkRow, 'line')} FROM operations_bulkrow AS line"  # noqa: S608 - our columns
 # What another worker is just doing is left to it.
-_HOLD = f"""
-SELECT {columns(BulkRow, "line")} FROM operations_bulkrow AS line
-WHERE id = ANY($1) AND result = '' ORDER BY place FOR NO KEY UPDATE SKIP LOCKED
-"""  # noqa: S608 - columns of our own table
+_FREE = " ORDER BY place {} FOR NO KEY UPDATE SKIP LOCKED"
+_NEXT = f"{_ROW} WHERE run_id = $1 AND result = '' {_FREE.format('LIMIT $2')}"
+_THESE = f"{_ROW} WHERE id = ANY($1) AND result = '' {_FREE.format('')}"
+_LET_GO = "DELETE FROM operations_claim WHERE operation_id = ANY($1) RETURNING 1"
 
 
-def act_on_chunk(*, engine: Engine, run: BulkRun, rows: Sequence[int]) -> int:
-    """Do it to these rows in one transaction; how many have a result now.
-
-    When it fails it is halved, down to the row to blame.
-    """
+def act_on_chunk(*, engine: Engine, run: BulkRun, most: int) -> int:
+    """Do it to the next rows that nobody holds, in one transaction; how many have a result now."""
+    held: list[BulkRow] = []
     try:
-        return _act_together(engine, run, rows)
+        return _act_together(engine, run, held, (_NEXT, [Int8(run.pk), Int8(most)]))
     except Exception as error:
-        if len(rows) > 1:
-            middle = len(rows) // 2
-            first = act_on_chunk(engine=engine, run=run, rows=rows[:middle])
-            return first + act_on_chunk(engine=engine, run=run, rows=rows[middle:])
+        return _act_in_halves(engine, run, [row.pk for row in held], error)
+
+
+def _act_in_halves(engine: Engine, run: BulkRun, rows: Sequence[int], error: Exception) -> int:
+    """What failed together is done in halves, down to the row to blame."""
+    if not rows:
+        raise error
+    if len(rows) == 1:
         return _keep_error(engine, rows[0], error)
+    middle, done = len(rows) // 2, 0
+    for part in (rows[:middle], rows[middle:]):
+        try:
+            done += _act_together(engine, run, [], (_THESE, [list(part)]))
+        except Exception as caught:
+            done += _act_in_halves(engine, run, part, caught)
+    return done
 
 
-def _act_together(engine: Engine, run: BulkRun, rows: Sequence[int]) -> int:
+def _act_together(engine: Engine, run: BulkRun, held: list[BulkRow], which: Statement) -> int:
+    """All of it in one transaction. `held` is filled with the rows that are done."""
     with collecting.collecting(in_groups=True) as collected:
-        held = [build(BulkRow, row) for row in run_sql(_HOLD, [list(rows)])]
+        held += [build(BulkRow, row) for row in run_sql(*which)]
         if not held:
             return 0
         ids = [row.operation_id for row in held]
         lock_and_read_all(ids, collected=collected, spare_ids=0)
         chunk = _Chunk(engine, run, collected)
-        match BulkAction(run.action):
-            case BulkAction.CLAIM:
-                chunk.claim(held)
-            case _:
-                chunk.close(held)
+        if run.action == BulkAction.CLAIM:
+            chunk.claim(held)
+        else:
+            chunk.close(held)
     return len(held)
 
 
@@ -122,9 +133,7 @@ class _Chunk:
             self._close(row, known, seen)
         self._skip(moved)
         # A claim ends with what it was for.
-        Claim.objects.filter(
-            pk__in=[row.operation_id for row in rows if row.result in _OVER]
-        ).delete()
+        run_sql(_LET_GO, [[row.operation_id for row in rows if row.result in _OVER]])
 
     def _close(self, row: BulkRow, known: Stood, seen: Foreseen) -> None:
         operation: Operation = self._collected.locked[row.operation_id]
@@ -202,8 +211,7 @@ def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
     decision, actor = decision_of(run, row), actor_of(run)
     refund = checked_refund(engine, row.operation_id, decision)
     with transaction.atomic():
-        held = run_sql(_HOLD, [[row.pk]])
-        if not held:
+        if not run_sql(_THESE, [[row.pk]]):
             return 0
         operation = lock_as_seen(row.operation_id, row.revision)
         now = engine.clock()

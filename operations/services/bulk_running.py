@@ -19,6 +19,8 @@ from operations.services.engine import Engine
 
 #: How many operations are changed in one transaction.
 CHUNK = 500
+#: What asks the provider about each operation.
+ASKING = frozenset([BulkAction.LOOK_UP, BulkAction.CLOSE_SUCCEEDED])
 #: How many of those that ask the provider are taken on before the run is looked at again.
 _ASKED = 20
 #: How long a worker is believed to be at it without a sign of life, in seconds.
@@ -28,35 +30,37 @@ LEASE_S = 120
 def run_bulk(*, engine: Engine, run_id: int, is_over: Callable[[], bool]) -> bool:
     """Run on until the end, or until `is_over` after a chunk. True when there is more to do.
 
-    Harmless when run by two at once.
+    What only writes may be worked on by several at once: each takes the rows that nobody holds.
     """
-    if not _claim(engine, run_id):
-        return False
     run = BulkRun.objects.get(pk=run_id)
-    asks = BulkAction(run.action) in (BulkAction.LOOK_UP, BulkAction.CLOSE_SUCCEEDED)
+    asks = BulkAction(run.action) in ASKING
+    if not _claim(engine, run_id, alone=asks):
+        return False
     while True:
         run.refresh_from_db()
         if run.stopped_at is not None:
             _stop(engine, run)
-        rows = lines_waiting(run.pk, _ASKED if asks else CHUNK)
-        if not rows:
-            return _end(engine, run)
-        done = 0
         if asks:
-            for pk in rows:
-                _renew(engine, run)
-                done += act_on_row(engine=engine, run=run, row_id=pk)
-                if is_over():
-                    break
+            done = _ask_for_some(engine, run, is_over)
         else:
             _renew(engine, run)
-            done = act_on_chunk(engine=engine, run=run, rows=rows)
+            done = act_on_chunk(engine=engine, run=run, most=CHUNK)
         if not done:
-            # Somebody else holds every one of them.
+            _end(engine, run)
             return False
         if is_over():
             BulkRun.objects.filter(pk=run.pk, state=BulkState.RUNNING).update(claimed_until=None)
             return True
+
+
+def _ask_for_some(engine: Engine, run: BulkRun, is_over: Callable[[], bool]) -> int:
+    done = 0
+    for pk in lines_waiting(run.pk, _ASKED):
+        _renew(engine, run)
+        done += act_on_row(engine=engine, run=run, row_id=pk)
+        if is_over():
+            break
+    return done
 
 
 def runs_left_lying(*, engine: Engine) -> list[int]:
@@ -66,10 +70,11 @@ def runs_left_lying(*, engine: Engine) -> list[int]:
     return list(rows.order_by("pk").values_list("pk", flat=True)[:20])
 
 
-def _claim(engine: Engine, run_id: int) -> bool:
+def _claim(engine: Engine, run_id: int, *, alone: bool) -> bool:
     now = engine.clock()
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    rows = BulkRun.objects.filter(free, pk=run_id, state=BulkState.RUNNING)
+    rows = BulkRun.objects.filter(pk=run_id, state=BulkState.RUNNING)
+    if alone:
+        rows = rows.filter(Q(claimed_until__isnull=True) | Q(claimed_until__lte=now))
     return bool(rows.update(claimed_until=now + timedelta(seconds=LEASE_S)))
 
 
@@ -87,7 +92,7 @@ def _stop(engine: Engine, run: BulkRun) -> None:
 
 
 @transaction.atomic
-def _end(engine: Engine, run: BulkRun) -> bool:
+def _end(engine: Engine, run: BulkRun) -> None:
+    """End it, unless somebody else still holds a row; then they do."""
     locked = BulkRun.objects.select_for_update(no_key=True).get(pk=run.pk)
     end_if_done(locked, engine=engine)
-    return False

@@ -258,7 +258,7 @@ def test_closing_as_succeeded_wants_the_refund_that_is_known_and_reads_it_live(
 
     assert results(run) == {"refused": 1, "left": 1}
     assert "pending at the provider" in run.lines.get(result="refused").detail
-    stage.control.settle_refund(refund)
+    stage.control.set_refund_status(refund, "succeeded")
     again = retry(engine=stage.engine, run_id=run.pk, actor=ALICE)
     assert (again.retry_of_id, again.rows) == (run.pk, 1)
     begun(stage, again)
