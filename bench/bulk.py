@@ -29,7 +29,8 @@ from operations.models import (
 )
 from operations.models.audit import chain_of
 from operations.queries.bulk import results_of
-from operations.services.bulk import Begin, begin, preview
+from operations.services.bulk import Begin, begin
+from operations.services.bulk_previewing import preview
 from operations.services.engine import Engine, default_engine
 
 _GOAL = 25.0

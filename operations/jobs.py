@@ -14,7 +14,7 @@ from operations.models import WORKER, Heartbeat
 from operations.services import backfilling, bulk_running
 from operations.services.actors import LOOKUP_JOB
 from operations.services.backfilling import fetch_events
-from operations.services.bulk import forget_previews
+from operations.services.bulk_previewing import forget_previews
 from operations.services.bulk_running import run_bulk
 from operations.services.draining import drain
 from operations.services.engine import default_engine

@@ -1,33 +1,24 @@
-"""Many at once: looked at first, as they stand, then begun by one person or two.
+"""Many at once: begun by one person or two after they saw what will happen, and stopped.
 
-A preview freezes which operations there are and what a person saw of each; nothing is asked for by
-it. What is begun is run by a worker (`bulk_running`), which checks each operation again.
+What is begun is run by a worker (`bulk_running`), which checks each operation again.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from operations.domain.audit import Actor
 from operations.domain.bulk import (
-    MOST_ROWS,
     BulkAction,
     Outlook,
-    foresee,
-    run_reasons,
-    tally,
 )
 from operations.domain.closure import EvidenceKind
-from operations.models import Account, AuditEntry, BulkResult, BulkRow, BulkRun, BulkState
-from operations.models.bulk import NOT_DONE
-from operations.models.grouping import insert_many
-from operations.models.statements import count_together
-from operations.queries.bulk import Stood, moved_since, stand
+from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, BulkState
+from operations.queries.bulk import moved_since
+from operations.services.bulk_previewing import BulkRefused
 from operations.services.engine import Engine
 
 #: What a run may rest on when it closes operations as failed. An absence alone is no evidence.
@@ -36,16 +27,6 @@ KINDS_FOR_FAILED = (
     EvidenceKind.PROVIDER_SUPPORT,
     EvidenceKind.BANK_STATEMENT,
 )
-#: How long a preview that came to nothing is kept.
-_PREVIEW_LASTS = timedelta(days=1)
-
-
-class BulkRefused(Exception):
-    """This can't be done; nothing was changed. `field` names what to mend, "" for none."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        self.field = field
-        super().__init__(message)
 
 
 class PreviewStale(Exception):
@@ -67,97 +48,6 @@ class Begin:
     note: str
     kind: str = ""
     reference: str = ""
-
-
-@transaction.atomic
-def preview(
-    *,
-    engine: Engine,
-    action: BulkAction,
-    ids: Sequence[UUID],
-    actor: Actor,
-    selection: Mapping[str, Any] | None = None,
-    retry_of: BulkRun | None = None,
-) -> BulkRun:
-    """Freeze these operations as they stand, with what the action will do to each.
-
-    `selection`: how they were chosen, to choose anew. Raises BulkRefused.
-    """
-    if len(ids) > MOST_ROWS:
-        raise BulkRefused(_("More than {most} can't be chosen at once.").format(most=MOST_ROWS))
-    now = engine.clock()
-    stood = stand(list(dict.fromkeys(ids)), person=actor.id, now=now)
-    if not stood:
-        raise BulkRefused(_("Choose at least one operation."))
-    run, lines = _foreseen(engine, action, stood, actor)
-    run.selection = dict(selection or {})
-    run.retry_of = retry_of
-    run.save()
-    for line in lines:
-        line.run_id = run.pk
-    names = tuple(field.attname for field in BulkRow._meta.concrete_fields if not field.primary_key)
-    count_together(insert_many(lines, names, once=False))
-    return run
-
-
-def _foreseen(
-    engine: Engine, action: BulkAction, stood: Sequence[Stood], actor: Actor
-) -> tuple[BulkRun, list[BulkRow]]:
-    now, limits = engine.clock(), engine.second_person_above
-    conclusive = conclusive_after(engine, stood)
-    lines: list[BulkRow] = []
-    for place, row in enumerate(stood, 1):
-        standing = row.standing
-        seen = foresee(
-            action,
-            standing,
-            limits=limits,
-            conclusive_after_s=conclusive[row.account_id],
-            now=now,
-        )
-        lines.append(
-            BulkRow(
-                place=place,
-                operation_id=row.id,
-                revision=row.revision,
-                amount=standing.money.amount,
-                currency=standing.money.currency,
-                outlook=seen.outlook,
-                why=[str(reason) for reason in seen.why],
-                refund=standing.refund,
-            )
-        )
-    tallied = tally(
-        (Outlook(line.outlook), row.standing.money) for line, row in zip(lines, stood, strict=True)
-    )
-    acts = len(lines) - tallied.counts.get(Outlook.CANNOT, 0)
-    run = BulkRun(
-        action=action,
-        rows=len(lines),
-        acts=acts,
-        counts={str(name): count for name, count in tallied.counts.items()},
-        sums={
-            currency: {str(name): amount for name, amount in sums.items()}
-            for currency, sums in sorted(tallied.sums.items())
-        },
-        reasons=[
-            str(reason)
-            for reason in run_reasons(action, tallied, alone=engine.bulk_alone, limits=limits)
-        ],
-        made_by=actor.id,
-        made_by_name=actor.name,
-        made_at=now,
-    )
-    return run, lines
-
-
-def conclusive_after(engine: Engine, stood: Sequence[Stood]) -> dict[int, int | None]:
-    """How late the provider's list shows a refund, for each account of these operations."""
-    accounts = Account.objects.in_bulk({row.account_id for row in stood})
-    return {
-        pk: engine.provider(account).contract.lookup_conclusive_after_s
-        for pk, account in accounts.items()
-    }
 
 
 @transaction.atomic
@@ -264,61 +154,12 @@ def end_if_done(run: BulkRun, *, engine: Engine) -> bool:
     return True
 
 
-def retry(*, engine: Engine, run_id: int, actor: Actor) -> BulkRun:
-    """Preview anew what an ended run did not do. Raises BulkRefused."""
-    run = BulkRun.objects.get(pk=run_id)
-    if run.state != BulkState.ENDED:
-        raise BulkRefused(_("It can be tried again when it has ended."))
-    rows = run.lines.filter(result__in=NOT_DONE).order_by("place")
-    return preview(
-        engine=engine,
-        action=BulkAction(run.action),
-        ids=list(rows.values_list("operation_id", flat=True)),
-        actor=actor,
-        selection={"retry": run.pk},
-        retry_of=run,
-    )
-
-
-def look_anew(*, engine: Engine, run_id: int, ids: Sequence[UUID], actor: Actor) -> BulkRun:
-    """Preview the same once more, as it stands now. Raises BulkRefused."""
-    run = BulkRun.objects.get(pk=run_id)
-    return preview(
-        engine=engine,
-        action=BulkAction(run.action),
-        ids=ids or list(run.lines.order_by("place").values_list("operation_id", flat=True)),
-        actor=actor,
-        selection=run.selection,
-        retry_of=run.retry_of,
-    )
-
-
 @transaction.atomic
 def tell_of_export(*, engine: Engine, what: Mapping[str, Any], actor: Actor) -> None:
     """Write down that somebody took a list out of the console."""
     AuditEntry.append(
         operation_id=None, actor=actor, action="exported", now=engine.clock(), after=what
     )
-
-
-def forget_previews(*, engine: Engine) -> int:
-    """Remove previews that came to nothing. Returns how many there were."""
-    old = BulkRun.objects.filter(
-        state=BulkState.PREVIEWED, made_at__lt=engine.clock() - _PREVIEW_LASTS
-    )
-    pks = list(old.order_by("pk").values_list("pk", flat=True)[:100])
-    removed = 0
-    for pk in pks:
-        with transaction.atomic():
-            # Somebody may just be beginning it.
-            free = BulkRun.objects.select_for_update(skip_locked=True).filter(
-                pk=pk, state=BulkState.PREVIEWED
-            )
-            if free.exists():
-                BulkRow.objects.filter(run=pk).delete()
-                BulkRun.objects.filter(pk=pk).delete()
-                removed += 1
-    return removed
 
 
 def _locked(run_id: int) -> BulkRun:

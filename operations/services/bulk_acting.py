@@ -22,7 +22,7 @@ from operations.models.statements import Statement, build, columns
 from operations.models.statements import run as run_sql
 from operations.queries.bulk import Stood, stand
 from operations.queries.locked import lock_and_read_all
-from operations.services.bulk import conclusive_after
+from operations.services.bulk_previewing import conclusive_after
 from operations.services.claiming import claim_many
 from operations.services.closing import lock_as_seen, propose, settle
 from operations.services.engine import Engine

@@ -1,84 +1,41 @@
-"""Many at once: what was seen is what is done, each by its own rules, once."""
+"""Many closed at once: what was seen is what is done, each by its own rules, once."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
-from uuid import UUID
 
 import pytest
 
-from operations.domain.bulk import BulkAction, BulkLimits, Hindrance, Outlook, RunReason
+from operations.domain.bulk import BulkAction, BulkLimits, Hindrance, Outlook
 from operations.domain.closure import SecondPersonReason
 from operations.domain.statuses import Status
 from operations.models import (
     AuditEntry,
     BulkResult,
-    BulkRow,
     BulkRun,
     BulkState,
-    Claim,
     Evidence,
     Operation,
     Proposal,
 )
 from operations.models.audit import first_break
-from operations.queries.bulk import results_of, rows_to_show
-from operations.services import bulk_running
+from operations.queries.bulk import rows_to_show
 from operations.services.bulk import (
-    Begin,
-    BulkRefused,
     PreviewStale,
-    approve,
     begin,
-    forget_previews,
-    preview,
-    reject,
-    retry,
-    stop,
 )
-from operations.services.bulk_running import LEASE_S, run_bulk, runs_left_lying
+from operations.services.bulk_previewing import (
+    BulkRefused,
+    preview,
+    retry,
+)
+from operations.services.bulk_running import run_bulk
 from operations.services.claiming import claim
-from operations.services.engine import Engine
 
+from .bulk_runs import NOTE, audit_of, begun, results, saying, see, work
 from .many import many_unknown, settle_by_webhook
-from .stage import ALICE, BOB, PART, AtOnce, Stage
+from .stage import ALICE, BOB, PART, Stage
 from .test_closing import looked_up, refund_of, unknown
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-NOTE = "The provider's incident of the morning."
-
-
-def saying(run: BulkRun, **changes: Any) -> Begin:
-    """What Alice says when she begins a run."""
-    said = Begin(count=run.acts, note=NOTE, kind="dashboard", reference="incident 29")
-    return replace(said, **changes)
-
-
-def see(stage: Stage, ids: Sequence[UUID], action: BulkAction = BulkAction.CLOSE_FAILED) -> BulkRun:
-    return preview(engine=stage.engine, action=action, ids=ids, actor=ALICE)
-
-
-def begun(stage: Stage, run: BulkRun, **said: Any) -> BulkRun:
-    return begin(engine=stage.engine, run_id=run.pk, saying=saying(run, **said), actor=ALICE)
-
-
-def work(engine: Engine, run: BulkRun) -> None:
-    while run_bulk(engine=engine, run_id=run.pk, is_over=lambda: False):
-        pass
-    run.refresh_from_db()
-
-
-def results(run: BulkRun) -> dict[str, int]:
-    return results_of(run).counts
-
-
-def audit_of(operation_id: UUID) -> list[AuditEntry]:
-    return list(AuditEntry.objects.filter(operation_id=operation_id).order_by("number"))
-
-
-# --- Closing ------------------------------------------------------------------------------------
 
 
 def test_twelve_are_closed_each_with_its_own_entry_and_evidence(stage: Stage) -> None:
@@ -267,209 +224,3 @@ def test_closing_as_succeeded_wants_the_refund_that_is_known_and_reads_it_live(
     assert results(again) == {"closed": 1}
     assert (pending.status, pending.provider_object_id) == (Status.SUCCEEDED, refund)
     assert stage.sends(payment) == 1
-
-
-# --- Looking up and claiming --------------------------------------------------------------------
-
-
-def test_looking_up_reads_each_and_sends_nothing(stage: Stage) -> None:
-    made, lost = stage.payment(), stage.payment()
-    found = unknown(stage, made, made=True)
-    absent = unknown(stage, lost, made=False, order_id="4418")
-    run = begun(stage, see(stage, [found.pk, absent.pk], BulkAction.LOOK_UP))
-
-    work(stage.engine, run)
-
-    assert dict(run.lines.values_list("operation_id", "detail")) == {
-        found.pk: "found",
-        absent.pk: "absent",
-    }
-    found.refresh_from_db()
-    assert found.status == Status.SUCCEEDED
-    assert (stage.sends(made), stage.sends(lost)) == (1, 1)
-    evidence = Evidence.objects.filter(operation_id=found.pk).latest("pk")
-    assert evidence.actor_name == "Alice"
-
-
-def test_a_look_up_that_can_not_be_made_is_tried_again_by_another_run(stage: Stage) -> None:
-    payment = stage.payment()
-    operation = unknown(stage, payment, made=True)
-    stage.control.fault("503", endpoint="refunds.list", times=10)
-    run = begun(stage, see(stage, [operation.pk], BulkAction.LOOK_UP))
-    work(stage.engine, run)
-    assert results(run) == {"failed": 1}
-    stage.control.clear_faults()
-
-    again = begun(stage, retry(engine=stage.engine, run_id=run.pk, actor=ALICE))
-    work(stage.engine, again)
-
-    assert results(again) == {"looked_up": 1}
-
-
-def test_claiming_many_leaves_alone_what_others_hold(stage: Stage) -> None:
-    ids = many_unknown(stage, 3)
-    claim(engine=stage.engine, operation_id=ids[0], actor=BOB)
-    run = begun(stage, see(stage, ids, BulkAction.CLAIM))
-    claim(engine=stage.engine, operation_id=ids[1], actor=BOB)
-
-    work(stage.engine, run)
-
-    assert results(run) == {"left": 1, "refused": 1, "claimed": 1}
-    assert dict(Claim.objects.values_list("operation_id", "holder")) == {
-        ids[0]: "bob",
-        ids[1]: "bob",
-        ids[2]: "alice",
-    }
-    entry = AuditEntry.objects.get(operation_id=ids[2], action="claimed")
-    assert (entry.actor_name, entry.after["bulk_run"]) == ("Alice", run.pk)
-
-
-# --- Two people ---------------------------------------------------------------------------------
-
-
-def test_a_run_above_the_limits_waits_for_another_person(stage: Stage) -> None:
-    ids = many_unknown(stage, 4)
-    engine = replace(stage.engine, bulk_alone=BulkLimits(rows=3, times=0))
-    run = preview(engine=engine, action=BulkAction.CLOSE_FAILED, ids=ids, actor=ALICE)
-    assert run.reasons == [RunReason.ROWS, RunReason.SUM]
-    begun(stage, run)
-    work(stage.engine, run)
-    assert (run.state, results(run)) == (BulkState.WAITING, {"": 4})
-    with pytest.raises(BulkRefused, match="another person"):
-        approve(engine=engine, run_id=run.pk, note="Fine.", actor=ALICE)
-    with pytest.raises(BulkRefused):
-        approve(engine=engine, run_id=run.pk, note=" ", actor=BOB)
-
-    approve(engine=engine, run_id=run.pk, note="I checked ten of them.", actor=BOB)
-    work(stage.engine, run)
-
-    assert (run.state, results(run)) == (BulkState.ENDED, {"closed": 4})
-    evidence = Evidence.objects.filter(source="statement").latest("pk")
-    assert evidence.facts["bulk_approved_by"] == "Bob"
-    assert evidence.facts["bulk_approval_note"] == "I checked ten of them."
-
-
-def test_a_run_that_is_rejected_or_withdrawn_changes_nothing(stage: Stage) -> None:
-    ids = many_unknown(stage, 2)
-    engine = replace(stage.engine, bulk_alone=BulkLimits(rows=1))
-    for actor in (BOB, ALICE):
-        run = preview(engine=engine, action=BulkAction.CLOSE_FAILED, ids=ids, actor=ALICE)
-        begun(stage, run)
-        reject(engine=engine, run_id=run.pk, note="Not all of these.", actor=actor)
-        work(stage.engine, run)
-        assert (run.state, results(run)) == (BulkState.REJECTED, {"": 2})
-        with pytest.raises(BulkRefused):
-            approve(engine=engine, run_id=run.pk, note="After all.", actor=BOB)
-    assert set(Operation.objects.values_list("status", flat=True)) == {Status.UNKNOWN}
-
-
-# --- Stopping, dying, going on --------------------------------------------------------------------
-
-
-@pytest.fixture
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_running, "CHUNK", 2)
-
-
-@pytest.mark.usefixtures("_small_chunks")
-def test_stopping_leaves_the_rest_alone(stage: Stage) -> None:
-    run = begun(stage, see(stage, many_unknown(stage, 5)))
-    assert run_bulk(engine=stage.engine, run_id=run.pk, is_over=lambda: True)
-
-    for _ in range(2):
-        stopped = stop(engine=stage.engine, run_id=run.pk, actor=BOB)
-        if stopped.state == BulkState.ENDED:
-            break
-    work(stage.engine, run)
-
-    assert (run.state, run.stopped_by_name) == (BulkState.ENDED, "Bob")
-    assert results(run) == {"closed": 2, "stopped": 3}
-    assert Operation.objects.filter(status=Status.UNKNOWN).count() == 3
-    again = retry(engine=stage.engine, run_id=run.pk, actor=ALICE)
-    begun(stage, again)
-    work(stage.engine, again)
-    assert results(again) == {"closed": 3}
-
-
-@pytest.mark.usefixtures("_small_chunks")
-def test_a_worker_that_dies_leaves_its_run_to_another(stage: Stage) -> None:
-    run = begun(stage, see(stage, many_unknown(stage, 5)))
-
-    class Killed(BaseException):
-        """Nobody catches it."""
-
-    calls = iter([False, Killed()])
-
-    def die() -> bool:
-        told = next(calls)
-        if isinstance(told, BaseException):
-            raise told
-        return told
-
-    with pytest.raises(Killed):
-        run_bulk(engine=stage.engine, run_id=run.pk, is_over=die)
-    assert results(run) == {"closed": 4, "": 1}
-    assert runs_left_lying(engine=stage.engine) == []
-    stage.clock.advance(LEASE_S + 1)
-    assert runs_left_lying(engine=stage.engine) == [run.pk]
-
-    work(stage.engine, run)
-
-    assert results(run) == {"closed": 5}
-    assert AuditEntry.objects.filter(action="closed_failed").count() == 5
-
-
-@pytest.mark.usefixtures("_small_chunks")
-def test_two_workers_at_once_do_no_row_twice(stage: Stage) -> None:
-    run = begun(stage, see(stage, many_unknown(stage, 20)))
-    late = replace(stage.engine, clock=lambda: stage.clock() + bulk_running.timedelta(seconds=300))
-
-    AtOnce(
-        [
-            partial(run_bulk, engine=engine, run_id=run.pk, is_over=lambda: False)
-            for engine in (stage.engine, late)
-        ]
-    ).results()
-    BulkRun.objects.filter(pk=run.pk, state=BulkState.RUNNING).update(claimed_until=None)
-    work(stage.engine, run)
-
-    assert (run.state, results(run)) == (BulkState.ENDED, {"closed": 20})
-    assert AuditEntry.objects.filter(action="closed_failed").count() == 20
-
-
-def test_a_row_that_can_not_be_done_holds_up_no_other(stage: Stage) -> None:
-    ids = many_unknown(stage, 4)
-    stage.clock.advance(1_000)
-    run = begun(stage, see(stage, ids))
-    # Somebody proposes between the look at it and the write: the database refuses a second one.
-    broken = Proposal(
-        operation_id=ids[2],
-        outcome="failed",
-        evidence_kind="dashboard",
-        evidence_reference="case 1",
-        note="Mine.",
-        reasons=["amount"],
-        revision=2,
-        proposed_by="bob",
-        proposed_by_name="Bob",
-        proposed_at=stage.clock(),
-    )
-    broken.save()
-
-    work(stage.engine, run)
-
-    assert results(run) == {"proposed": 3, "refused": 1}
-    assert run.lines.get(result="refused").detail == Hindrance.PROPOSED
-
-
-def test_previews_that_came_to_nothing_are_forgotten_and_runs_are_not(stage: Stage) -> None:
-    ids = many_unknown(stage, 2)
-    run = begun(stage, see(stage, ids))
-    see(stage, ids)
-    work(stage.engine, run)
-
-    assert forget_previews(engine=stage.engine) == 0
-    stage.clock.advance(86_401)
-    assert forget_previews(engine=stage.engine) == 1
-    assert list(BulkRun.objects.all()) == [run]
-    assert BulkRow.objects.count() == 2
