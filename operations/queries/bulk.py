@@ -10,9 +10,9 @@ from psycopg.types.numeric import Int8
 
 from operations.domain.bulk import Outlook, Standing
 from operations.domain.closure import Absence
+from operations.domain.csv_lines import Cell
 from operations.domain.money import Money
 from operations.domain.refund_state import RefundStatus, counts_as_refunded
-from operations.domain.report_cells import harmless
 from operations.domain.statuses import Status
 from operations.models import BulkResult, BulkRow, BulkRun, BulkState
 from operations.models.bulk import NOT_DONE
@@ -148,7 +148,7 @@ RESULT_HEADER = (
 )
 
 
-def result_lines(run: BulkRun) -> Iterator[list[str]]:
+def result_lines(run: BulkRun) -> Iterator[list[Cell]]:
     """Every row with its result as cells for a CSV file, read from the database as they go."""
     rows = run.lines.order_by("place").values_list(
         *("place", "operation_id", "operation__order_id", "operation__reference"),
@@ -158,15 +158,10 @@ def result_lines(run: BulkRun) -> Iterator[list[str]]:
     yield list(RESULT_HEADER)
     for row in rows.iterator(chunk_size=2_000):
         place, operation, order, reference, account, amount, currency, *rest = row
-        outlook, why, result, detail, left_as, decided_at = rest
-        written = f"{Money(amount, currency).major():f}"
-        texts = [order, reference, account, written, currency, outlook, " ".join(why), result]
-        yield [
-            str(place),
-            str(operation),
-            *map(harmless, [*texts, detail, left_as]),
-            decided_at.isoformat() if decided_at else "",
-        ]
+        outlook, why, *result = rest
+        money = Money(amount, currency).major()
+        named = [place, operation, order, reference, account, money, currency]
+        yield [*named, outlook, " ".join(why), *result]
 
 
 EXPORT_HEADER = (
@@ -175,19 +170,13 @@ EXPORT_HEADER = (
 )
 
 
-def export_lines(ids: Sequence[UUID]) -> list[list[str]]:
+def export_lines(ids: Sequence[UUID]) -> list[list[Cell]]:
     """These operations as cells for a CSV file, in their order. One query."""
-    lines = [list(EXPORT_HEADER)]
+    lines: list[list[Cell]] = [list(EXPORT_HEADER)]
     for row in run_sql(_EXPORT, [list(ids)]):
-        pk, order, reference, account, amount, currency, *texts, asked_at, since = row
-        written = f"{Money(amount, currency).major():f}"
+        pk, order, reference, account, amount, currency, *rest = row
         lines.append(
-            [
-                str(pk),
-                *map(harmless, [order, reference, account, written, currency, *texts]),
-                asked_at.isoformat(),
-                since.isoformat() if since else "",
-            ]
+            [pk, order, reference, account, Money(amount, currency).major(), currency, *rest]
         )
     return lines
 
