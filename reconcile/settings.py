@@ -58,8 +58,10 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "reconcile.middleware.HardenAnswers",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -67,8 +69,8 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "operations.console.preferences.UsePreferences",
+    "reconcile.middleware.LimitForms",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 
@@ -90,6 +92,7 @@ TEMPLATES = [
 ]
 
 # The body of the largest thing that is sent to us, a webhook event, is far below this. Bytes.
+# Forms have a lower limit (LimitForms), as have the bodies of the API.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
 
 # Reports are the only files that are uploaded. They go to disk, however small.
@@ -132,11 +135,19 @@ AUTH_PASSWORD_VALIDATORS = [
 SESSION_COOKIE_AGE = 12 * 3_600  # Seconds: one working day.
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "operations.console.views.stale_form.stale_form"
+# Else they would travel in a cookie of their own.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # --- Transport and browser security ----------------------------------------------------------
 
 SESSION_COOKIE_SECURE = not PLAIN_HTTP
 CSRF_COOKIE_SECURE = not PLAIN_HTTP
+# The prefix has browsers refuse a cookie that another host of the domain, or plain http, sets. They
+# take such names over https only.
+_COOKIE_PREFIX = "" if PLAIN_HTTP else "__Host-"
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 SECURE_SSL_REDIRECT = not PLAIN_HTTP
 # Probes and scrapers come over plain http from inside.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
@@ -167,6 +178,7 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
 STATIC_ROOT = None if PLAIN_HTTP else BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = PLAIN_HTTP
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

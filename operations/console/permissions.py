@@ -121,11 +121,13 @@ def _sign_in(request: ConsoleRequest) -> HttpResponse:
     page = page_of(request)
     if not page:
         return redirect_to_login("/", resolve_url(settings.LOGIN_URL))
-    # The page to sign in on answers the form itself, so that nothing of it is lost.
+    return sign_in_first(request, page, status=401)
+
+
+def sign_in_first(request: HttpRequest, page: str, *, status: int) -> HttpResponse:
+    """The page to sign in on answers a form itself, so that nothing of it is lost."""
     context = {"form": AuthenticationForm(request), "next": page, "kept": signed_copy(request)}
-    response = render(request, "registration/login.html", context, status=401)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return render(request, "registration/login.html", context, status=status)
 
 
 def _denied(request: ConsoleRequest) -> HttpResponse:

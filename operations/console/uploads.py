@@ -45,6 +45,8 @@ class GuardUploads(FileUploadHandler):
         request = cast("ConsoleRequest", self.request)
         user = getattr(request, "user", None)
         if user is None or Act.DECIDE not in acts_of(user):
+            # The page that says so looks for a form's token too, and must not come here again.
+            request._mark_post_parse_error()  # type: ignore[attr-defined]
             raise PermissionDenied
         self._length = content_length
 

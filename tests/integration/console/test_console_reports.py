@@ -123,6 +123,15 @@ def test_a_stranger_leaves_no_file_behind() -> None:
     assert not ReportFile.objects.exists()
 
 
+def test_a_file_that_a_stranger_sends_to_another_page_is_refused_too() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.get(reverse("login"))  # The cookie with which a form's token is read from the body.
+
+    response = client.post(reverse("login"), {"file": SimpleUploadedFile("a.csv", b"id")})
+
+    assert response.status_code == 403
+
+
 def test_applying_twice_is_refused_and_says_so(signed_in: SignIn) -> None:
     client = signed_in("admin")
     send(client, export([line("re_1")]))
