@@ -12,7 +12,7 @@ from django.conf import settings
 
 from operations.models import WORKER, Heartbeat
 from operations.services import backfilling, bulk_running
-from operations.services.actors import LOOKUP_JOB
+from operations.services.actors import LOOKUP_JOB, SEALER
 from operations.services.backfilling import fetch_events
 from operations.services.bulk_previewing import forget_previews
 from operations.services.bulk_running import run_bulk
@@ -25,6 +25,7 @@ from operations.services.notifying import deliver_due, notices_wait
 from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
 from operations.services.reporting import reports_left_lying
+from operations.services.sealing import seal_is_due, seal_to_folder
 from operations.services.subscribing import tidy_notices
 from operations.services.summing import mark_changed_hours, sum_next_hour
 from operations.services.sweeping import (
@@ -210,3 +211,11 @@ def tidy() -> None:
     )
     tidy_notices(engine=engine)
     forget_previews(engine=engine)
+
+
+@shared_task(name="operations.jobs.seal")
+def seal() -> None:
+    """Seal the audit trail when the last seal is old enough."""
+    engine = default_engine()
+    if seal_is_due(engine=engine, every_s=settings.RECONCILE.seal_every_s):
+        seal_to_folder(engine=engine, actor=SEALER)

@@ -67,6 +67,12 @@ class Config:
     stripe_api_base: str | None
     """None: Stripe's own address."""
     stripe_webhook_secrets: tuple[str, ...]
+    signing_key: str
+    """64 hex digits that seals and bundles are signed with; "": one kept in the data folder."""
+    seal_dir: Path | None
+    """Where the daily seals are written; None: in the data folder."""
+    seal_every_s: int
+    """How often the audit trail is sealed; 0: never by itself."""
     data_dir: Path
     """Where the embedded services and the local stack keep their data."""
 
@@ -117,6 +123,9 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         stripe_api_key=api_key or SANDBOX_API_KEY,
         stripe_api_base=read_api_base(env, api_key=api_key),
         stripe_webhook_secrets=env.listed("STRIPE_WEBHOOK_SECRETS"),
+        signing_key=_signing_key(env),
+        seal_dir=_folder(env, "RECONCILE_SEAL_DIR"),
+        seal_every_s=env.whole("RECONCILE_SEAL_EVERY_S", 86_400, least=0, most=31 * 86_400),
         data_dir=data_dir(values, base_dir=base_dir),
     )
 
@@ -146,6 +155,16 @@ def _folder(env: Environment, name: str) -> Path | None:
     if text and (not path.is_absolute() or (path.exists() and not path.is_dir())):
         raise ImproperlyConfigured(f'{name} must be the absolute path of a folder, not "{text}".')
     return path if text else None
+
+
+def _signing_key(env: Environment) -> str:
+    value = env.text("RECONCILE_SIGNING_KEY")
+    if value and not re.fullmatch(r"[0-9a-fA-F]{64}", value):
+        # What is wrong with a secret is said without showing it.
+        raise ImproperlyConfigured(
+            "RECONCILE_SIGNING_KEY must be 64 hexadecimal digits, as `openssl rand -hex 32` prints."
+        )
+    return value.lower()
 
 
 def _environment(env: Environment) -> str:

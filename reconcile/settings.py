@@ -266,6 +266,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3_600.0,
         "options": {"expires": 3_600.0},
     },
+    # Makes a seal when the last one is old enough: that stands in the database, not with beat.
+    "seal": {
+        "task": "operations.jobs.seal",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
+    },
 }
 
 # --- Logging ---------------------------------------------------------------------------------

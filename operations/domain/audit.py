@@ -66,5 +66,10 @@ class ChainedEntry:
             "previous": self.previous_hash,
             "reason": self.reason,
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(canonical(fields)).hexdigest()
+
+
+def canonical(fields: Mapping[str, Any]) -> bytes:
+    """The one way in which these fields are written down to be hashed or signed."""
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()

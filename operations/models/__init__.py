@@ -27,6 +27,7 @@ from operations.models.refund_report import RefundReport
 from operations.models.report_file import ReportFile, ReportPiece, ReportRow
 from operations.models.request import Request, RequestToken
 from operations.models.saved_view import SavedView
+from operations.models.seal import AuditSeal
 from operations.models.summary import HourCount, HourToSum, Measure, SummingState
 from operations.models.user_settings import Theme, UserSettings
 from operations.models.webhook_event import WebhookEvent
@@ -37,6 +38,7 @@ __all__ = [
     "ApiKey",
     "Attempt",
     "AuditEntry",
+    "AuditSeal",
     "BackfillRun",
     "BackfillState",
     "BulkResult",

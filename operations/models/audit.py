@@ -9,6 +9,7 @@ from django.db import connection, models
 from django.db.models import Q
 
 from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
+from operations.domain.audit_walk import Stored
 from operations.domain.statuses import Status
 from operations.models import collecting
 from operations.models.statements import made
@@ -159,25 +160,32 @@ class AuditEntry(models.Model):
         return last or (0, CHAIN_START)
 
 
+def stored(entry: AuditEntry) -> Stored:
+    """An entry, ready to be walked."""
+    try:
+        chained = entry.chained()
+    except ValueError:
+        chained = None  # An actor that there is no kind of.
+    return Stored(
+        chain=entry.chain,
+        belongs_to=chain_of(entry.operation_id),
+        number=entry.number,
+        previous_hash=entry.previous_hash,
+        entry_hash=entry.entry_hash,
+        label=f"{entry.action}, {entry.at.isoformat()}",
+        entry=chained,
+    )
+
+
 def first_break(entries: Iterable[AuditEntry]) -> AuditEntry | None:
     """The first entry, of one chain in order, that does not follow from the one before.
 
-    Entries that were cut off the end leave no trace in those before them.
+    Entries that were cut off the end leave no trace in those before them; a seal tells of them.
     """
     number, previous = 0, CHAIN_START
     for entry in entries:
         follows = entry.number == number + 1 and entry.previous_hash == previous
-        if not follows or not _is_whole(entry):
+        if not follows or not stored(entry).is_whole:
             return entry
         number, previous = entry.number, entry.entry_hash
     return None
-
-
-def _is_whole(entry: AuditEntry) -> bool:
-    """Whether the entry is what was hashed, shown where it belongs."""
-    if entry.chain != chain_of(entry.operation_id):
-        return False
-    try:
-        return entry.chained().digest() == entry.entry_hash
-    except ValueError:
-        return False  # An actor that there is no kind of.

@@ -142,6 +142,29 @@ def follows_the_last(*, system_chain: str, chain_start: str) -> pgtrigger.Trigge
     )
 
 
+def seal_follows_the_last(*, first: str) -> pgtrigger.Trigger:
+    """A seal goes on from the one before, without a gap."""
+    return Always(
+        name="audit_seal_follows_the_last",
+        when=pgtrigger.Before,
+        operation=pgtrigger.Insert,
+        func=_func(
+            f"""
+            IF NEW.previous_digest <> (CASE
+                WHEN NEW.number = 1 THEN '{first}'
+                ELSE COALESCE((
+                    SELECT last.digest FROM operations_auditseal AS last
+                    WHERE last.number = NEW.number - 1
+                ), '')
+            END) THEN
+                RAISE EXCEPTION 'Seal % does not follow the last one.', NEW.number;
+            END IF;
+            RETURN NEW;
+            """  # noqa: S608 - a constant
+        ),
+    )
+
+
 def kept_for_a_day(prefix: str) -> list[pgtrigger.Trigger]:
     """No UPDATE, no TRUNCATE, and no DELETE before a row is a day old.
 

@@ -5,6 +5,7 @@ from operations.domain.audit import Actor, ActorKind
 SWEEP = Actor(kind=ActorKind.JOB, id="sweep", name="Sweep")
 LOOKUP_JOB = Actor(kind=ActorKind.JOB, id="check", name="Scheduled check")
 TIDY = Actor(kind=ActorKind.JOB, id="tidy", name="Tidying")
+SEALER = Actor(kind=ActorKind.JOB, id="seal", name="Sealing")
 NOTICES = Actor(kind=ActorKind.JOB, id="notices", name="Notices")
 
 

@@ -1,13 +1,12 @@
 """`manage.py backfill --since 6h`: fetch the provider's events and handle what is new."""
 
-import getpass
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from operations.domain.audit import Actor, ActorKind
 from operations.domain.backfilling import SinceRefused, read_since
 from operations.jobs import handle_waiting_events
+from operations.management.acting import command_actor
 from operations.models import Account, BackfillRun, BackfillState, Handling
 from operations.queries.backfills import changes_of
 from operations.services.accounts import UnknownAccount, account_for
@@ -37,11 +36,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """One run an account, one after the other."""
         self._engine = default_engine()
-        self._actor = Actor(
-            kind=ActorKind.COMMAND,
-            id="backfill",
-            name=f"backfill by {getpass.getuser()}"[:255],
-        )
+        self._actor = command_actor("backfill")
         runs = [self._again(options["run"])] if options["run"] else self._begun(options)
         for run in runs:
             self._fetch(run)

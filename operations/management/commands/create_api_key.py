@@ -1,11 +1,10 @@
 """`manage.py create_api_key NAME`: make a key for a caller of the API."""
 
-import getpass
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from operations.domain.audit import Actor, ActorKind
+from operations.management.acting import command_actor
 from operations.services.engine import default_engine
 from operations.services.keys import create_api_key
 
@@ -26,18 +25,7 @@ class Command(BaseCommand):
             raise CommandError("NAME must have 1 to 100 characters.")
         if not name.isprintable():
             raise CommandError("NAME must have no control characters or broken Unicode.")
-        actor = Actor(
-            kind=ActorKind.COMMAND,
-            id="create_api_key",
-            name=f"create_api_key by {_user()}",
-        )
+        actor = command_actor("create_api_key")
         _, secret = create_api_key(engine=default_engine(), name=name, actor=actor)
         self.stderr.write(f"Key for {name}. It is shown this once:")
         self.stdout.write(secret)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "an unnamed user"

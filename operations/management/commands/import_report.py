@@ -1,7 +1,6 @@
 """`manage.py import_report FILE`: read a provider's refund export and show what it would do."""
 
 import gc
-import getpass
 import json
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, ngettext_lazy
 
-from operations.domain.audit import Actor, ActorKind
 from operations.domain.report_columns import ColumnMapping, MappingRefused, read_mapping
 from operations.domain.report_preview import Preview
+from operations.management.acting import command_actor
 from operations.models.report_file import ReportFile, ReportState, RowResult
 from operations.services.accounts import UnknownAccount, account_for
 from operations.services.engine import default_engine
@@ -64,11 +63,7 @@ class Command(BaseCommand):
         """Read, show, and apply if that was asked for."""
         engine = default_engine()
         self._engine = engine
-        self._actor = Actor(
-            kind=ActorKind.COMMAND,
-            id="import_report",
-            name=f"import_report by {getpass.getuser()}"[:255],
-        )
+        self._actor = command_actor("import_report")
         # A million lines make garbage; what is loaded by now is none.
         gc.collect()
         gc.freeze()

@@ -1,11 +1,10 @@
 """`manage.py pause_sending ACCOUNT --reason "…"`: stop all sending on an account, or resume it."""
 
-import getpass
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from operations.domain.audit import Actor, ActorKind
+from operations.management.acting import command_actor
 from operations.services.accounts import UnknownAccount, account_for
 from operations.services.engine import default_engine
 from operations.services.pausing import PauseRefused, pause_sending, resume_sending
@@ -25,11 +24,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Pause or resume, and say so."""
         engine = default_engine()
-        actor = Actor(
-            kind=ActorKind.COMMAND,
-            id="pause_sending",
-            name=f"pause_sending by {getpass.getuser()}"[:255],
-        )
+        actor = command_actor("pause_sending")
         act = resume_sending if options["resume"] else pause_sending
         try:
             account = account_for(engine=engine, name=options["account"])
