@@ -1,6 +1,7 @@
 """Every rule that the models give to the database is there, and is broken by a test beside this."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def _rules(model: type[models.Model]) -> list[str]:
     return [*(rule.name for rule in model._meta.constraints), *triggers, *unique]
 
 
+@cache
 def _named_in_tests() -> set[str]:
     """All texts written out in the modules beside this one."""
     here = Path(__file__)
