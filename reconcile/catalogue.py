@@ -28,6 +28,8 @@ MARKS: dict[str, Places] = {
     **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
     **dict.fromkeys(("npgettext", "npgettext_lazy"), ((1, "c"), 2, 3)),
 }
+#: A sentence, which whoever shows it translates.
+SENTENCE_MARKS: dict[str, Places] = {**MARKS, "say": (1,)}
 #: The words of the rules, which know no framework.
 RULE_MARKS: dict[str, Places] = {"gettext_noop": (1,), "say": (1,), "Advice": (2,)}
 _PLACES = re.compile(r"%\((\w+)\)[sd]|\{(\w+)\}")
@@ -37,12 +39,20 @@ def collect() -> Catalog:
     """Every text of the code and the templates, with the files that it stands in."""
     found = Catalog(fuzzy=False)
     for path, source in _sources():
-        marks = RULE_MARKS if path.startswith("operations/domain/") else MARKS
+        marks = _marks_in(path)
         for _, name, texts, _ in extract_python(io.BytesIO(source), dict(marks), [], {}):
             key, context = _key(marks[str(name)], texts)
             if key and all(key if isinstance(key, tuple) else (key,)):
                 found.add(key, locations=[(path, 0)], context=context)
     return found
+
+
+def _marks_in(path: str) -> dict[str, Places]:
+    if path.startswith("operations/domain/"):
+        return RULE_MARKS
+    # The demo and the local stack tell their story in the terminal, in English.
+    told = path.startswith("operations/") and not path.startswith("operations/demo/")
+    return SENTENCE_MARKS if told else MARKS
 
 
 def problems(language: str, wanted: Catalog) -> Iterator[str]:

@@ -21,6 +21,7 @@ from operations.api.notice_schemas import (
     SubscriptionWithSecret,
 )
 from operations.api.problems import problem, wrong_method
+from operations.domain.sentences import say
 from operations.models import Account, Delivery, DeliveryState, Subscription
 from operations.queries.deliveries import (
     PAGE_SIZE,
@@ -52,7 +53,7 @@ def subscribe(request: HttpRequest, wish: SubscriptionRequest) -> Any:
             account = account_for(engine=engine, name=wish.account)
         except UnknownAccount:
             raise subscribing.SubscriptionRefused(
-                "There is no account of this name.", "account"
+                say("There is no account of this name."), "account"
             ) from None
     subscription = subscribing.subscribe(
         engine=engine,

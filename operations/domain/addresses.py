@@ -16,6 +16,8 @@ from ipaddress import (
 )
 from urllib.parse import urlsplit
 
+from operations.domain.sentences import Outside, Refusal, say
+
 Network = IPv4Network | IPv6Network
 
 MAX_LENGTH = 500
@@ -47,8 +49,8 @@ _CLOSED_V6 = tuple(
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-class AddressRefused(Exception):
-    """Nothing may be sent to this address; the text says why."""
+class AddressRefused(Refusal):
+    """Nothing may be sent to this address; the sentence says why, of "the address"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,23 +73,25 @@ class Target:
 def parse(address: str) -> Target:
     """Read an address. Raises AddressRefused."""
     if len(address) > MAX_LENGTH:
-        raise AddressRefused(f"must not be longer than {MAX_LENGTH} characters.")
+        raise AddressRefused(say("must not be longer than {count} characters.", count=MAX_LENGTH))
     if not address.isascii() or any(ord(char) <= 32 or char in '\x7f\\"<>' for char in address):
-        raise AddressRefused("must be an address in plain ASCII, with everything else escaped.")
+        raise AddressRefused(
+            say("must be an address in plain ASCII, with everything else escaped.")
+        )
     try:
         parts = urlsplit(address)
         port = parts.port
         host = parts.hostname or ""
     except ValueError:
-        raise AddressRefused("is not an address.") from None
+        raise AddressRefused(say("is not an address.")) from None
     if parts.scheme not in ("https", "http") or not host:
-        raise AddressRefused("must be an https address.")
+        raise AddressRefused(say("must be an https address."))
     if parts.username is not None or parts.password is not None:
-        raise AddressRefused("must not hold a user name or a password.")
+        raise AddressRefused(say("must not hold a user name or a password."))
     if parts.fragment or "#" in address:
-        raise AddressRefused("must not have a fragment (#…).")
+        raise AddressRefused(say("must not have a fragment (#…)."))
     if "%" in host or port == 0:
-        raise AddressRefused("is not an address.")
+        raise AddressRefused(say("is not an address."))
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     usual = 443 if parts.scheme == "https" else 80
     return Target(scheme=parts.scheme, host=host, port=port or usual, path=path)
@@ -99,18 +103,23 @@ def check(target: Target, found: Sequence[str], allowed: Iterable[Network]) -> N
     Plain http only inside the networks that are allowed by name. Raises AddressRefused.
     """
     if not found:
-        raise AddressRefused(f"{target.host} does not resolve to any address.")
+        raise AddressRefused(
+            say("{host} does not resolve to any address.", host=Outside(target.host))
+        )
     networks = tuple(allowed)
     for text in found:
         if _is_in(text, networks):
             continue
         if not is_public(text):
             raise AddressRefused(
-                f"{target.host} resolves to {text}, which is not a public address. "
-                "RECONCILE_NOTICES_ALLOW_NETWORKS allows networks of your own."
-            )
+                say(
+                    "{host} resolves to {address}, which is not a public address. "
+                    "RECONCILE_NOTICES_ALLOW_NETWORKS allows networks of your own.",
+                    host=Outside(target.host), address=text,
+                )
+            )  # fmt: skip
         if target.scheme != "https":
-            raise AddressRefused("must be an https address.")
+            raise AddressRefused(say("must be an https address."))
 
 
 def is_public(text: str) -> bool:

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from operations.domain.sentences import Outside, Refusal, say
+
 #: How far back providers list their events; Stripe does for 30 days ("List all events").
 LONGEST = timedelta(days=30)
 #: What is fetched before the last webhook: events come late and out of order.
@@ -18,8 +20,8 @@ _UNIT = {
 }
 
 
-class SinceRefused(ValueError):
-    """This is no moment to fetch events from. `str` says why."""
+class SinceRefused(Refusal):
+    """This is no moment to fetch events from. The sentence says why."""
 
 
 def read_since(text: str, *, now: datetime) -> datetime:
@@ -38,13 +40,16 @@ def read_since(text: str, *, now: datetime) -> datetime:
             since = since.astimezone(UTC)
         except (ValueError, OverflowError):
             raise SinceRefused(
-                f"\u201c{text[:40]}\u201d is neither a time such as 2026-05-31T17:45 nor a"
-                " duration such as 90m, 6h or 3d."
+                say(
+                    "\u201c{given}\u201d is neither a time such as 2026-05-31T17:45 nor a "
+                    "duration such as 90m, 6h or 3d.",
+                    given=Outside(text[:40]),
+                )
             ) from None
     if since >= now:
-        raise SinceRefused("That is not in the past.")
+        raise SinceRefused(say("That is not in the past."))
     if since < now - LONGEST:
-        raise SinceRefused("The provider lists its events of the last 30 days only.")
+        raise SinceRefused(say("The provider lists its events of the last 30 days only."))
     return since
 
 

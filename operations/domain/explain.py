@@ -144,7 +144,9 @@ def _answer(known: Known, send: Sent) -> Sentence:
                 provider=provider,
                 status=status,
                 at=at,
-                message=Outside(known.failure_message or "no reason given"),
+                message=Outside(known.failure_message)
+                if known.failure_message
+                else say("no reason was given"),
             )
         case Outcome.NOT_EXECUTED:
             return say("The send of {at} was not carried out.", at=at)

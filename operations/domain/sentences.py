@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeAlias
 
 from operations.domain.money import Money
 
@@ -14,7 +15,8 @@ class Outside:
     text: str
 
 
-Value = str | int | Outside | datetime | Money
+#: What may stand in a place. Sentences in a row are shown with semicolons between them.
+Value: TypeAlias = "str | int | Outside | datetime | Money | Sentence | tuple[Sentence, ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,26 @@ class Sentence:
 
     def __str__(self) -> str:
         """The sentence in English, for logs and tests."""
+        if not self.values:
+            return self.text
         return self.text.format(**{name: _plain(value) for name, value in self.values.items()})
 
 
 def say(text: str, **values: Value) -> Sentence:
     """A sentence from its words and what fills its places."""
     return Sentence(text, values)
+
+
+class Refusal(Exception):
+    """Something can't be done, and nothing was changed: why, in a sentence that can be translated.
+
+    `field` names what to mend, "" for nothing in particular. `str()` is the sentence in English.
+    """
+
+    def __init__(self, sentence: Sentence, field: str = "") -> None:
+        self.sentence = sentence
+        self.field = field
+        super().__init__(str(sentence))
 
 
 def gettext_noop(text: str) -> str:
@@ -47,5 +63,7 @@ def _plain(value: Value) -> str:
             return f"{value:%H:%M:%S}"
         case Money():
             return f"{value.major()} {value.currency.upper()}"
+        case tuple():
+            return "; ".join(str(part) for part in value)
         case _:
             return str(value)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from operations.domain.answers import AnswerKind
 from operations.domain.classify import Outcome
-from operations.domain.sentences import Outside, Sentence, say
+from operations.domain.sentences import Outside, Sentence, gettext_noop, say
 from operations.domain.statuses import SETTLED, Status
 from operations.models import (
     Attempt,
@@ -43,12 +43,12 @@ def _requests(dossier: Dossier) -> Iterator[TimelineEvent]:
             else say("Request"),
             text=say(
                 "{who} asked to refund {money} for order {order}.",
-                who=Outside(_asker(row)),
+                who=_asker(row),
                 money=dossier.operation.money,
                 order=Outside(dossier.operation.order_id),
             )
             if place == 0
-            else say("{who} asked again. It joined this operation.", who=Outside(_asker(row))),
+            else say("{who} asked again. It joined this operation.", who=_asker(row)),
             meta=(row.agent_run_id,) if row.agent_run_id else (),
             raw={
                 "tool_call_id": row.tool_call_id,
@@ -59,8 +59,8 @@ def _requests(dossier: Dossier) -> Iterator[TimelineEvent]:
         )
 
 
-def _asker(row: Request) -> str:
-    return row.api_key.name if row.api_key else "An operator"
+def _asker(row: Request) -> Outside | Sentence:
+    return Outside(row.api_key.name) if row.api_key else say("An operator")
 
 
 def _attempt(dossier: Dossier, row: Attempt) -> TimelineEvent:
@@ -70,7 +70,7 @@ def _attempt(dossier: Dossier, row: Attempt) -> TimelineEvent:
         good = 200 <= row.http_status < 300
         tags.append((f"HTTP {row.http_status}", Tone.GOOD if good else Tone.BAD))
     if row.replayed:
-        tags.append(("Replayed", Tone.PLAIN))
+        tags.append((gettext_noop("Replayed"), Tone.PLAIN))
     meta = [row.provider_request_id] if row.provider_request_id else []
     if row.duration_ms is not None:
         meta.append(f"{row.duration_ms / 1000:.2f} s")
@@ -224,37 +224,49 @@ def _quiet_webhooks(dossier: Dossier) -> Iterator[TimelineEvent]:
             yield _quiet_webhook(row)
 
 
+_HANDLED = {
+    Handling.WAITING: gettext_noop("It waits to be handled."),
+    Handling.APPLIED: gettext_noop("It was matched with an operation."),
+    Handling.NO_CHANGE: gettext_noop("Told nothing new."),
+    Handling.NEEDS_LOOKUP: gettext_noop("Matched by its request's key. A look-up was asked for."),
+    Handling.UNMATCHED: gettext_noop("It carries our mark, but there is no such operation yet."),
+    Handling.NOT_OURS: gettext_noop("It is not ours."),
+    Handling.OTHER_ENVIRONMENT: gettext_noop("It belongs to another environment."),
+    Handling.WRONG_MODE: gettext_noop("It belongs to the other mode (live or test)."),
+    Handling.MISMATCH: gettext_noop("It names an operation, but differs from what was sent."),
+    Handling.IGNORED: gettext_noop("There is nothing to do for this type."),
+}
+
+
 def _quiet_webhook(row: EventHandling) -> TimelineEvent:
     return TimelineEvent(
         at=row.handled_at,
         kind=EventKind.WEBHOOK,
         anchor=f"event-{row.event_id}",
         head=say("Webhook {type}", type=Outside(row.event_type)),
-        text=say("Told nothing new.")
-        if row.handling == Handling.NO_CHANGE
-        else Sentence(f"{Handling(row.handling).label}."),
+        text=say(_HANDLED[Handling(row.handling)]),
         meta=(row.provider_event_id,),
         raw=dict(row.event.payload) if row.event else {},
     )
 
 
 _PEOPLE_ACTIONS = {
-    "proposed": "{who} proposed a closing",
-    "proposal_rejected": "{who} disagreed with the proposal",
-    "reopening_proposed": "{who} proposed to reopen it",
-    "noted": "{who} wrote a note",
-    "reissue_asked": "{who} asked for a new refund in its place",
-    "reissue_refused": "No new refund was opened in its place",
-    "reissued": "A new refund was opened in its place",
-    "attention_cleared": "{who} cleared a flag",
-    "attention_raised": "A flag was raised",
+    "proposed": gettext_noop("{who} proposed a closing"),
+    "proposal_rejected": gettext_noop("{who} disagreed with the proposal"),
+    "reopening_proposed": gettext_noop("{who} proposed to reopen it"),
+    "noted": gettext_noop("{who} wrote a note"),
+    "reissue_asked": gettext_noop("{who} asked for a new refund in its place"),
+    "reissue_refused": gettext_noop("No new refund was opened in its place"),
+    "reissued": gettext_noop("A new refund was opened in its place"),
+    "attention_cleared": gettext_noop("{who} cleared a flag"),
+    "attention_raised": gettext_noop("A flag was raised"),
 }
 _BECAME = {
-    Status.OPEN: "Opened",
-    Status.PROCESSING: "Became processing",
-    Status.UNKNOWN: "Became unknown",
-    Status.SUCCEEDED: "Settled as succeeded",
-    Status.FAILED: "Settled as failed",
+    Status.OPEN: gettext_noop("Opened"),
+    Status.PROCESSING: gettext_noop("Became processing"),
+    Status.UNKNOWN: gettext_noop("Became unknown"),
+    Status.SUCCEEDED: gettext_noop("Settled as succeeded"),
+    Status.FAILED: gettext_noop("Settled as failed"),
 }
 
 

@@ -13,6 +13,7 @@ from django.db.models import F, Q
 
 from operations.domain.audit import Actor
 from operations.domain.backfilling import LONGEST, fetch_since
+from operations.domain.sentences import Refusal, say
 from operations.models import Account, AuditEntry, BackfillRun, BackfillState, statements
 from operations.providers import ReadFailed, ReadRefused
 from operations.providers.storable import storable_text
@@ -28,7 +29,7 @@ _PAUSE_S = 30
 _MOST_FAILURES = 10
 
 
-class BackfillRefused(Exception):
+class BackfillRefused(Refusal):
     """The run can't be started or gone on with; nothing was changed. `str` says why."""
 
 
@@ -42,7 +43,7 @@ def start_backfill(
     """
     now = engine.clock()
     if not now - LONGEST <= since < now:
-        raise BackfillRefused("The provider lists its events of the last 30 days only.")
+        raise BackfillRefused(say("The provider lists its events of the last 30 days only."))
     # Two that ask at once: the second waits here, and finds the first one's run.
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     running = BackfillRun.objects.filter(
@@ -66,7 +67,7 @@ def go_on(*, engine: Engine, run_id: int, actor: Actor) -> BackfillRun:
     """Let a run that was stopped go on where it was. Raises BackfillRefused."""
     run = BackfillRun.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state != BackfillState.FAILED:
-        raise BackfillRefused("Only a run that was stopped can go on.")
+        raise BackfillRefused(say("Only a run that was stopped can go on."))
     run.state = BackfillState.RUNNING
     run.finished_at = None
     run.claimed_until = None

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.utils.translation import gettext as _
 
 from operations.domain.audit import Actor
 from operations.domain.claims import CLAIM_LEASE, PRESENT_FOR
+from operations.domain.sentences import Outside, say
 from operations.models import AuditEntry, Claim, Operation
 from operations.models.statements import run
 from operations.services.engine import Engine
@@ -27,8 +27,9 @@ class ClaimHeld(ClosingRefused):
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         super().__init__(
-            _("{name} is working on this operation. Take it over first, with a reason.").format(
-                name=claim.holder_name
+            say(
+                "{who} is working on this operation. Take it over first, with a reason.",
+                who=Outside(claim.holder_name),
             )
         )
 
@@ -103,7 +104,7 @@ def take_over(*, engine: Engine, operation_id: UUID, reason: str, actor: Actor) 
     if row is None or row.holder == actor.id:
         return claim(engine=engine, operation_id=operation_id, actor=actor)
     if not reason.strip():
-        raise TakeoverRefused(_("Say why you take it over."), "reason")
+        raise TakeoverRefused(say("Say why you take it over."), "reason")
     return _give(
         operation_id,
         actor,

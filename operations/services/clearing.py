@@ -5,6 +5,7 @@ from uuid import UUID
 from django.db import transaction
 
 from operations.domain.audit import Actor, ActorKind
+from operations.domain.sentences import say
 from operations.domain.statuses import Attention, Status
 from operations.models import AuditEntry, Flag, Operation
 from operations.services.claiming import refuse_others
@@ -40,12 +41,12 @@ def clear_attention(
         raise StaleView(operation)
     now = engine.clock()
     if actor.kind is not ActorKind.PERSON:
-        raise ClearingRefused("Only a person clears a flag.")
+        raise ClearingRefused(say("Only a person clears a flag."))
     refuse_others(operation, actor=actor, now=now)
     if attention not in operation.attention:
-        raise ClearingRefused("This flag is not set any more.")
+        raise ClearingRefused(say("This flag is not set any more."))
     if not reason.strip():
-        raise ClearingRefused("Say why the flag can be cleared.", "reason")
+        raise ClearingRefused(say("Say why the flag can be cleared."), "reason")
     before = operation.snapshot()
     standing = Flag.objects.filter(
         operation=operation, attention=attention, cleared_at__isnull=True

@@ -18,6 +18,7 @@ from operations.domain.contradiction import against_the_outcome
 from operations.domain.refund_state import (
     counts_as_refunded,
 )
+from operations.domain.sentences import gettext_noop, say
 from operations.domain.statuses import CLOSED_BY_PERSON, Attention, Fact, Status
 from operations.models import (
     AuditEntry,
@@ -42,6 +43,7 @@ from operations.services.weighing import (
     ClosingRefused,
     Decision,
     StaleView,
+    anothers,
     checked_refund,
     refuse_mere_absence,
     why_second_person,
@@ -119,7 +121,20 @@ def lock_as_seen(operation_id: UUID, revision: int) -> Operation:
 def refuse_if_waiting(operation: Operation) -> None:
     """One proposal at a time. Raises ClosingRefused."""
     if operation.proposals.filter(state=ProposalState.WAITING).exists():
-        raise ClosingRefused("A proposal is waiting for a second person already.")
+        raise ClosingRefused(say("A proposal is waiting for a second person already."))
+
+
+_NOT_CLOSED_BY_HAND = {
+    Status.OPEN: gettext_noop("This refund is still being sent, so it can't be closed by hand."),
+    Status.SUCCEEDED: gettext_noop("This refund succeeded already; there is nothing to close."),
+    Status.FAILED: gettext_noop("This refund failed already; there is nothing to close."),
+}
+
+
+def _refuse_what_has_an_end(operation: Operation) -> None:
+    status = Status(operation.status)
+    if not is_closable(status):
+        raise ClosingRefused(say(_NOT_CLOSED_BY_HAND[status]))
 
 
 def settle(
@@ -136,8 +151,7 @@ def settle(
 
     `has_live_refund`: whether a refund of it is known that counts; None to look.
     """
-    if not is_closable(Status(operation.status)):
-        raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
+    _refuse_what_has_an_end(operation)
     learned = Learned(
         source=EvidenceSource.STATEMENT,
         summary=f"{actor.name}: {decision.note.strip()}",
@@ -197,7 +211,7 @@ def _close_succeeded(
         "",
         refund.id,
     ):
-        raise ClosingRefused(f"Refund {refund.id} belongs to another operation.", "reference")
+        raise anothers(refund)
     take_fact(
         operation,
         Fact.CLOSED_SUCCEEDED,
@@ -229,8 +243,7 @@ def propose(
     now: datetime,
 ) -> Proposal:
     """Let a decision about a locked operation wait for a second person. Raises ClosingRefused."""
-    if not is_closable(Status(operation.status)):
-        raise ClosingRefused(f"An operation that is {operation.status} can't be closed by hand.")
+    _refuse_what_has_an_end(operation)
     proposal = Proposal(
         operation=operation,
         outcome=decision.outcome,
@@ -262,13 +275,20 @@ def propose_as(
     return proposal
 
 
+_DECIDED = {
+    ProposalState.APPROVED: gettext_noop("This proposal was agreed to already."),
+    ProposalState.REJECTED: gettext_noop("This proposal was turned down already."),
+    ProposalState.VOID: gettext_noop("This proposal ended when the operation changed."),
+}
+
+
 def locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
     """A waiting proposal that this person may decide. Raises ClosingRefused."""
     proposal = Proposal.objects.select_for_update(no_key=True).get(pk=proposal_id)
     if proposal.state != ProposalState.WAITING:
-        raise ClosingRefused(f"This proposal is {proposal.get_state_display().lower()} already.")
+        raise ClosingRefused(say(_DECIDED[ProposalState(proposal.state)]))
     if proposal.proposed_by == actor.id:
-        raise ClosingRefused("You proposed this; another person has to decide.")
+        raise ClosingRefused(say("You proposed this; another person has to decide."))
     return proposal
 
 
@@ -277,7 +297,7 @@ def decide_proposal(
 ) -> None:
     """Write a second person's answer into a proposal. Raises ClosingRefused."""
     if not note.strip():
-        raise ClosingRefused("Write a note: what did you check?", "note")
+        raise ClosingRefused(say("Write a note: what did you check?"), "note")
     proposal.state = state
     proposal.decided_by = actor.id
     proposal.decided_by_name = actor.name

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils.translation import gettext
 
 from operations.domain.audit import Actor
+from operations.domain.sentences import Refusal, say
 from operations.models import ApiKey, AuditEntry
 from operations.services.engine import Engine
 
@@ -35,7 +35,7 @@ def create_api_key(*, engine: Engine, name: str, actor: Actor) -> tuple[ApiKey, 
     return key, secret
 
 
-class KeyRefused(Exception):
+class KeyRefused(Refusal):
     """The key can't be made or revoked that way; nothing was changed."""
 
 
@@ -47,9 +47,9 @@ def revoke_api_key(*, engine: Engine, key_id: int, reason: str, actor: Actor) ->
     """
     key = ApiKey.objects.select_for_update(no_key=True).get(pk=key_id)
     if key.revoked_at is not None:
-        raise KeyRefused(gettext("This key was revoked before."))
+        raise KeyRefused(say("This key was revoked before."))
     if not reason.strip():
-        raise KeyRefused(gettext("Say why the key is revoked."))
+        raise KeyRefused(say("Say why the key is revoked."))
     key.revoked_at = engine.clock()
     key.save(update_fields=["revoked_at"])
     named = {"name": key.name, "prefix": key.prefix}

@@ -5,12 +5,13 @@ from uuid import UUID
 from django.db import transaction
 
 from operations.domain.audit import Actor, ActorKind
+from operations.domain.sentences import Refusal, say
 from operations.models import AuditEntry, Note
 from operations.services.engine import Engine
 from operations.services.settling import lock
 
 
-class NoteRefused(Exception):
+class NoteRefused(Refusal):
     """This can't be kept as a note; nothing was written."""
 
 
@@ -20,9 +21,9 @@ def add_note(
 ) -> Note:
     """Keep a note for good. The same form sent twice is one note. Raises NoteRefused."""
     if actor.kind is not ActorKind.PERSON:
-        raise NoteRefused("Only a person writes a note.")
+        raise NoteRefused(say("Only a person writes a note."))
     if not text.strip():
-        raise NoteRefused("Write something, or leave it.")
+        raise NoteRefused(say("Write something, or leave it."))
     operation = lock(operation_id)
     known = operation.notes.filter(form_token=form_token).first()
     if known is not None:

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from operations.domain.audit import Actor
+from operations.domain.sentences import Outside, Refusal, say
 from operations.models import (
     AuditEntry,
     EvidenceSource,
@@ -24,12 +25,8 @@ from operations.services.weighing import StaleView
 _LOOK_UP_AFTER = timedelta(seconds=1)
 
 
-class OrphanEventRefused(Exception):
+class OrphanEventRefused(Refusal):
     """This can't be done with the event; nothing was changed. `field` names what to mend."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        self.field = field
-        super().__init__(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +67,11 @@ def link_event(*, engine: Engine, orphan_id: int, link: EventLink, actor: Actor)
     """
     note = link.note.strip()
     if not note:
-        raise OrphanEventRefused("Write a note: what shows that they belong together?", "note")
+        raise OrphanEventRefused(say("Write a note: what shows that they belong together?"), "note")
     seen = Operation.objects.filter(pk=link.operation_id).first()
     orphan = _unanswered(orphan_id)
     if seen is None or seen.account_id != orphan.account_id:
-        raise OrphanEventRefused("There is no such operation in this account.", "operation")
+        raise OrphanEventRefused(say("There is no such operation in this account."), "operation")
     operation = lock(link.operation_id)
     if operation.revision != link.revision:
         raise StaleView(operation)
@@ -106,7 +103,7 @@ def link_event(*, engine: Engine, orphan_id: int, link: EventLink, actor: Actor)
 def mark_event_outside(*, engine: Engine, orphan_id: int, reason: str, actor: Actor) -> OrphanEvent:
     """Keep that what an event speaks of was done by somebody else. Raises OrphanEventRefused."""
     if not reason.strip():
-        raise OrphanEventRefused("Say how you know that it was made outside.", "reason")
+        raise OrphanEventRefused(say("Say how you know that it was made outside."), "reason")
     orphan = _unanswered(orphan_id)
     AuditEntry.append(
         operation_id=None,
@@ -128,7 +125,9 @@ def mark_event_outside(*, engine: Engine, orphan_id: int, reason: str, actor: Ac
 def _unanswered(orphan_id: int) -> OrphanEvent:
     orphan = OrphanEvent.objects.select_for_update(no_key=True).get(pk=orphan_id)
     if orphan.found_at is not None:
-        raise OrphanEventRefused(f"{orphan.found_by_name} answered for this event already.")
+        raise OrphanEventRefused(
+            say("{who} answered for this event already.", who=Outside(orphan.found_by_name))
+        )
     return orphan
 
 

@@ -8,7 +8,9 @@ from django.db import transaction
 from operations.domain.answers import RefundFacts
 from operations.domain.audit import Actor
 from operations.domain.closure import ClosingOutcome, EvidenceKind, is_closable
-from operations.domain.matching import differences, names_the_payment
+from operations.domain.differing import what_differs
+from operations.domain.matching import names_the_payment
+from operations.domain.sentences import Outside, Refusal, say
 from operations.domain.statuses import Status
 from operations.models import (
     AuditEntry,
@@ -29,12 +31,8 @@ from operations.services.settling import lock, write_evidence
 from operations.services.weighing import ClosingRefused, Decision, StaleView
 
 
-class OrphanRefused(Exception):
+class OrphanRefused(Refusal):
     """This can't be done with the orphan; nothing was changed. `field` names what to mend."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        self.field = field
-        super().__init__(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,14 +56,14 @@ def link_refund(*, engine: Engine, refund_id: int, link: Link, actor: Actor) -> 
         Operation.objects.select_related("account", "payment").filter(pk=link.operation_id).first()
     )
     if not link.note.strip():
-        raise OrphanRefused("Write a note: what shows that they belong together?", "note")
+        raise OrphanRefused(say("Write a note: what shows that they belong together?"), "note")
     if operation is None or operation.account_id != row.account_id:
-        raise OrphanRefused("There is no such operation in this account.", "operation")
+        raise OrphanRefused(say("There is no such operation in this account."), "operation")
     if row.operation_id is not None:
-        raise OrphanRefused("This refund belongs to an operation already.")
+        raise OrphanRefused(say("This refund belongs to an operation already."))
     if operation.status == Status.OPEN:
         raise OrphanRefused(
-            "This operation is still being sent. Wait until it is not.", "operation"
+            say("This operation is still being sent. Wait until it is not."), "operation"
         )
     if is_closable(Status(operation.status)):
         return _close_by(engine, row, link, actor)
@@ -85,7 +83,7 @@ def _close_by(engine: Engine, row: ProviderRefund, link: Link, actor: Actor) -> 
         return close(engine=engine, operation_id=link.operation_id, decision=decision, actor=actor)
     except ClosingRefused as refusal:
         field = "note" if refusal.field == "note" else ""
-        raise OrphanRefused(str(refusal), field) from refusal
+        raise OrphanRefused(refusal.sentence, field) from refusal
 
 
 def _read_live(engine: Engine, operation: Operation, row: ProviderRefund) -> RefundFacts:
@@ -94,12 +92,15 @@ def _read_live(engine: Engine, operation: Operation, row: ProviderRefund) -> Ref
             refund_id=row.provider_object_id, account=operation.account.provider_account
         )
     except (ReadFailed, RefundNotFound) as error:
-        raise OrphanRefused(f"The refund can't be read at the provider now: {error}") from None
+        raise OrphanRefused(
+            say("The refund can't be read at the provider now: {error}", error=Outside(str(error)))
+        ) from None
     terms = operation.terms()
-    wrong = differences(terms, refund)
-    if wrong or not names_the_payment(terms, refund):
-        rows = "; ".join(f"{row.field}: sent {row.sent}, there {row.provider}" for row in wrong)
-        raise OrphanRefused(f"It is another refund. {rows or 'It names another payment'}.")
+    wrong = what_differs(terms, refund)
+    if wrong:
+        raise OrphanRefused(say("It is another refund. {differences}.", differences=wrong))
+    if not names_the_payment(terms, refund):
+        raise OrphanRefused(say("It is another refund: it names another payment."))
     return refund
 
 
@@ -126,10 +127,15 @@ def _tie_to_settled(
     match taken:
         case Taken.MISMATCH:
             raise OrphanRefused(
-                "This refund was kept with other terms than it has now, or as another operation's."
+                say(
+                    "This refund was kept with other terms than it has now, "
+                    "or as another operation's."
+                )
             )
         case Taken.UNDECIDED:
-            raise OrphanRefused(f"Its status {refund.status} decides nothing yet.")
+            raise OrphanRefused(
+                say("Its status {status} decides nothing yet.", status=Outside(refund.status))
+            )
     AuditEntry.append(
         operation_id=operation.pk,
         actor=actor,
@@ -150,11 +156,11 @@ def mark_outside(*, engine: Engine, refund_id: int, reason: str, actor: Actor) -
     """
     row = ProviderRefund.objects.select_for_update(no_key=True).get(pk=refund_id)
     if not reason.strip():
-        raise OrphanRefused("Say how you know that it was made outside.", "reason")
+        raise OrphanRefused(say("Say how you know that it was made outside."), "reason")
     if row.operation_id is not None:
-        raise OrphanRefused("This refund belongs to an operation.")
+        raise OrphanRefused(say("This refund belongs to an operation."))
     if MadeOutside.objects.filter(refund=row).exists():
-        raise OrphanRefused("Somebody found this already.")
+        raise OrphanRefused(say("Somebody found this already."))
     now = engine.clock()
     found = MadeOutside.objects.create(
         refund=row,
@@ -191,9 +197,9 @@ def close_discrepancy(
         .get(pk=discrepancy_id)
     )
     if not reason.strip():
-        raise OrphanRefused("Say where the difference comes from.", "reason")
+        raise OrphanRefused(say("Say where the difference comes from."), "reason")
     if row.closed_at is not None:
-        raise OrphanRefused("This was answered already.")
+        raise OrphanRefused(say("This was answered already."))
     now = engine.clock()
     before = {"payment": row.payment.charge, "difference": row.difference, "open": True}
     row.closed_at, row.outcome, row.reason = now, Discrepancy.OUTSIDE, reason.strip()

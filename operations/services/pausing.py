@@ -1,15 +1,15 @@
 """Pausing: people stop all sending on an account, and let it go on again. Look-ups go on."""
 
 from django.db import transaction
-from django.utils.translation import gettext
 
 from operations.domain.audit import Actor
+from operations.domain.sentences import Outside, Refusal, say
 from operations.domain.statuses import Status
 from operations.models import Account, AuditEntry, Operation
 from operations.services.engine import Engine
 
 
-class PauseRefused(Exception):
+class PauseRefused(Refusal):
     """Sending can't be paused or resumed that way; nothing was changed."""
 
 
@@ -22,10 +22,10 @@ def pause_sending(*, engine: Engine, account: Account, reason: str, actor: Actor
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.paused_at is not None:
         raise PauseRefused(
-            gettext("Sending on {account} is paused already.").format(account=account.name)
+            say("Sending on {account} is paused already.", account=Outside(account.name))
         )
     if not reason.strip():
-        raise PauseRefused(gettext("Say why sending is paused."))
+        raise PauseRefused(say("Say why sending is paused."))
     account.paused_at = engine.clock()
     account.paused_by = actor.name[:255]
     account.pause_reason = reason.strip()[:500]
@@ -39,10 +39,10 @@ def resume_sending(*, engine: Engine, account: Account, reason: str, actor: Acto
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.paused_at is None:
         raise PauseRefused(
-            gettext("Sending on {account} is not paused.").format(account=account.name)
+            say("Sending on {account} is not paused.", account=Outside(account.name))
         )
     if not reason.strip():
-        raise PauseRefused(gettext("Say why sending can go on."))
+        raise PauseRefused(say("Say why sending can go on."))
     account.paused_at = None
     account.paused_by = account.pause_reason = ""
     _save(engine, account, "sending_resumed", reason, actor)

@@ -3,11 +3,12 @@
 from django.db import connection, transaction
 
 from operations.domain.audit import Actor
+from operations.domain.sentences import Refusal, say
 from operations.models import AuditEntry, Policy, PolicyName
 from operations.services.engine import Engine
 
 
-class PolicyRefused(Exception):
+class PolicyRefused(Refusal):
     """This policy can't be set so; nothing was changed."""
 
 
@@ -20,9 +21,9 @@ def set_policy(
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"policy-{name}"])
     before = Policy.is_on(name)
     if not reason.strip():
-        raise PolicyRefused("Say why.")
+        raise PolicyRefused(say("Say why."))
     if before == enabled:
-        raise PolicyRefused(f"It is {'on' if enabled else 'off'} already.")
+        raise PolicyRefused(say("It is on already.") if enabled else say("It is off already."))
     now = engine.clock()
     row = Policy.objects.create(
         name=name,

@@ -10,13 +10,20 @@ from django.db import transaction
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
+from operations.domain.money import Money
+from operations.domain.sentences import Outside, Sentence, say
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import AuditEntry, Operation
 from operations.queries.answers import is_contested
 from operations.services.claiming import refuse_others
 from operations.services.engine import Engine
 from operations.services.identifying import Asker, ConflictingOperation, ReusedWithOtherInput
-from operations.services.opening import ExposureReached, InputRefused, PaymentUnreadable
+from operations.services.opening import (
+    AboveTheTill,
+    ExposureReached,
+    InputRefused,
+    PaymentUnreadable,
+)
 from operations.services.requesting import request_refund
 from operations.services.sending import InProgress
 from operations.services.settling import lock
@@ -24,7 +31,10 @@ from operations.services.weighing import ClosingRefused, StaleView
 
 
 class ReissueRefused(ClosingRefused):
-    """No new refund was opened. The message says why."""
+    """No new refund was opened. The sentence says why."""
+
+
+_IN_BETWEEN = say("Another refund of this order has come in between.")
 
 
 def reissue(
@@ -56,36 +66,53 @@ def reissue(
         opened = _request(engine, failed, actor)
     except (InputRefused, PaymentUnreadable, ExposureReached) as error:
         _tell(engine, failed, actor, "reissue_refused", str(error))
-        raise ReissueRefused(str(error)) from error
+        raise ReissueRefused(_why(error, failed)) from error
     except (ConflictingOperation, ReusedWithOtherInput) as error:
         _tell(engine, failed, actor, "reissue_refused", str(error))
-        raise ReissueRefused("Another refund of this order has come in between.") from error
+        raise ReissueRefused(_IN_BETWEEN) from error
     if opened.reissue_of_id != failed.pk:
         _tell(engine, failed, actor, "reissue_refused", f"Operation {opened.pk} is there.")
-        raise ReissueRefused("Another refund of this order has come in between.")
+        raise ReissueRefused(_IN_BETWEEN)
     _tell(engine, failed, actor, "reissued", reason.strip(), opened=str(opened.pk))
     return opened
 
 
-def why_not_reissued(engine: Engine, operation: Operation, *, may_exceed: bool) -> str:
-    """Why no new refund may be opened in the place of this one; "" when one may."""
+def why_not_reissued(engine: Engine, operation: Operation, *, may_exceed: bool) -> Sentence | None:
+    """Why no new refund may be opened in the place of this one; None when one may."""
     if operation.status != Status.FAILED:
-        return "Only a failed refund can be made anew."
+        return say("Only a failed refund can be made anew.")
     if is_contested(operation) or operation.attention:
-        return "Something speaks against its end. Settle that first."
+        return say("Something speaks against its end. Settle that first.")
     others = Operation.objects.filter(
         order_id=operation.order_id,
         reference=operation.reference,
         account__livemode=operation.account.livemode,
     ).exclude(pk=operation.pk)
     if others.filter(status__in=UNRESOLVED).exists():
-        return "Another refund of this order is not settled yet."
+        return say("Another refund of this order is not settled yet.")
     if others.filter(created_at__gt=operation.created_at).exists():
-        return "There is a later refund of this order; go on from that one."
+        return say("There is a later refund of this order; go on from that one.")
     limit = engine.second_person_above.get(operation.currency)
     if (limit is None or operation.amount > limit) and not may_exceed:
-        return "The amount is above the limit for one person: an approver has to do it."
-    return ""
+        return say("The amount is above the limit for one person: an approver has to do it.")
+    return None
+
+
+def _why(error: InputRefused | PaymentUnreadable | ExposureReached, failed: Operation) -> Sentence:
+    """Why the request was not taken, in words for who reissues."""
+    match error:
+        case AboveTheTill(till=till):
+            return say(
+                "Of this payment, {free} can still be refunded: {taken} is refunded or may be.",
+                free=Money(till.free, failed.currency),
+                taken=Money(till.ours + till.others, failed.currency),
+            )
+        case ExposureReached():
+            return say("Too many refunds are unknown already. Bring them to an end first.")
+        case PaymentUnreadable():
+            return say("The payment can't be read at the provider right now. Ask again later.")
+        case _:
+            return say("The request was refused: {message}", message=Outside(str(error)))
 
 
 @transaction.atomic
@@ -104,11 +131,11 @@ def _asked_for(
         raise StaleView(operation)
     refuse_others(operation, actor=actor, now=engine.clock())
     if actor.kind is not ActorKind.PERSON:
-        raise ReissueRefused("Only a person reissues a refund.")
+        raise ReissueRefused(say("Only a person reissues a refund."))
     if not reason.strip():
-        raise ReissueRefused("Say why it is made anew.", "reason")
+        raise ReissueRefused(say("Say why it is made anew."), "reason")
     refusal = why_not_reissued(engine, operation, may_exceed=may_exceed)
-    if refusal:
+    if refusal is not None:
         raise ReissueRefused(refusal)
     _append(engine, operation, actor, "reissue_asked", reason.strip(), "")
     return operation

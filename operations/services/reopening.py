@@ -15,6 +15,7 @@ from operations.domain.closure import (
     SecondPersonReason,
     may_be_reopened,
 )
+from operations.domain.sentences import say
 from operations.domain.statuses import UNRESOLVED, Fact, Status, UnknownReason
 from operations.models import EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
@@ -47,7 +48,7 @@ def propose_reopening(
 ) -> Proposal:
     """Propose to take a closing back; a second person decides. Raises StaleView, ClosingRefused."""
     if not taking.note.strip():
-        raise ClosingRefused("Say why the decision does not hold.", "note")
+        raise ClosingRefused(say("Say why the decision does not hold."), "note")
     with transaction.atomic():
         operation = lock_as_seen(operation_id, taking.revision)
         refuse_others(operation, actor=actor, now=engine.clock())
@@ -114,12 +115,12 @@ def approve_reopening(
         raise ClosingRefused(_HELD) from None
 
 
-_HELD = "Another refund of this order is not settled yet; it has to end before."
+_HELD = say("Another refund of this order is not settled yet; it has to end before.")
 
 
 def _refuse_what_stays(operation: Operation) -> None:
     if not may_be_reopened(Status(operation.status), operation.failure_code):
-        raise ClosingRefused("Only what people closed as failed can be reopened.")
+        raise ClosingRefused(say("Only what people closed as failed can be reopened."))
     held = Operation.objects.filter(
         account=operation.account,
         order_id=operation.order_id,

@@ -3,6 +3,7 @@
 from django.db import transaction
 
 from operations.domain.audit import Actor
+from operations.domain.sentences import Refusal, say
 from operations.models import AuditEntry, InboxItem
 from operations.services.engine import Engine
 
@@ -10,7 +11,7 @@ from operations.services.engine import Engine
 MOST_AT_ONCE = 10_000
 
 
-class ReplayRefused(Exception):
+class ReplayRefused(Refusal):
     """Nothing was replayed; the text says why."""
 
 
@@ -21,13 +22,13 @@ def replay(*, engine: Engine, actor: Actor, reason: str, event_pk: int | None = 
     Raises ReplayRefused.
     """
     if not reason.strip():
-        raise ReplayRefused("Say why it should go well now.")
+        raise ReplayRefused(say("Say why it should go well now."))
     stuck = InboxItem.objects.select_for_update(no_key=True).filter(stuck_at__isnull=False)
     if event_pk is not None:
         stuck = stuck.filter(pk=event_pk)
     items = list(stuck.order_by("event").values_list("pk", "provider_event_id")[:MOST_AT_ONCE])
     if not items:
-        raise ReplayRefused("It is not stuck any more.")
+        raise ReplayRefused(say("It is not stuck any more."))
     now = engine.clock()
     InboxItem.objects.filter(pk__in=[pk for pk, _ in items]).update(
         stuck_at=None, failures=0, claimed_until=None, handle_after=now

@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from operations.domain.audit import Actor
 from operations.domain.report_columns import ColumnMapping
+from operations.domain.sentences import Refusal, gettext_noop, say
 from operations.models import Account, AuditEntry, collecting
 from operations.models.report_file import (
     ReportFile,
@@ -27,7 +28,7 @@ from operations.services.engine import Engine
 _PIECE = 2**20
 
 
-class ReportRefused(Exception):
+class ReportRefused(Refusal):
     """The file was not taken, or can't be applied now; nothing was changed. `str` says why."""
 
 
@@ -57,7 +58,7 @@ def receive_report(
     """
     content_hash, size = _measure(file, mapping, most_bytes)
     if not size:
-        raise ReportRefused("The file is empty.")
+        raise ReportRefused(say("The file is empty."))
     with transaction.atomic():
         # Two uploads of one file at once: the second waits here, and finds the first.
         Account.objects.select_for_update(no_key=True).get(pk=account.pk)
@@ -81,8 +82,11 @@ def _measure(
         size += len(piece)
         if size > most_bytes:
             raise ReportRefused(
-                f"The file is larger than {most_bytes // 2**20} MiB (RECONCILE_REPORT_MAX_MB)."
-                " Split it, or export fewer columns."
+                say(
+                    "The file is larger than {size} MiB (RECONCILE_REPORT_MAX_MB). "
+                    "Split it, or export fewer columns.",
+                    size=most_bytes // 2**20,
+                )
             )
     return digest.hexdigest(), size
 
@@ -129,7 +133,7 @@ def let_apply(*, engine: Engine, report_id: int, actor: Actor) -> ReportFile:
     failed = report.results.get(RowResult.FAILED, 0)
     is_again = report.state == ReportState.APPLIED and failed
     if report.state != ReportState.READ and not is_again:
-        raise ReportRefused(_WHY_NOT[ReportState(report.state)])
+        raise ReportRefused(say(_WHY_NOT[ReportState(report.state)]))
     if is_again:
         again = report.lines.filter(result=RowResult.FAILED)
         again.update(result=RowResult.WAITING, problem="", applied_at=None)
@@ -157,10 +161,12 @@ def let_apply(*, engine: Engine, report_id: int, actor: Actor) -> ReportFile:
 
 
 _WHY_NOT = {
-    ReportState.READING: "The report is still being read. Look at what it would do first.",
-    ReportState.REFUSED: "The report can't be read, so there is nothing to apply.",
-    ReportState.APPLYING: "The report is being applied already.",
-    ReportState.APPLIED: "The report was applied already. No line is applied twice.",
+    ReportState.READING: gettext_noop(
+        "The report is still being read. Look at what it would do first."
+    ),
+    ReportState.REFUSED: gettext_noop("The report can't be read, so there is nothing to apply."),
+    ReportState.APPLYING: gettext_noop("The report is being applied already."),
+    ReportState.APPLIED: gettext_noop("The report was applied already. No line is applied twice."),
 }
 
 

@@ -1,9 +1,9 @@
 """Keeping a list under a name, for oneself or for everybody."""
 
 from django.db import connection, transaction
-from django.utils.translation import gettext as _
 
 from operations.domain.audit import Actor
+from operations.domain.sentences import Refusal, say
 from operations.models import AuditEntry, SavedView
 from operations.services.engine import Engine
 
@@ -12,7 +12,7 @@ MOST_OWN = 6
 MOST_SHARED = 6
 
 
-class ViewRefused(Exception):
+class ViewRefused(Refusal):
     """This view can't be kept, or not by this person; nothing was changed."""
 
 
@@ -23,22 +23,20 @@ def save_view(
     """Keep the query of a list's address under a name, audited. Raises ViewRefused."""
     name = " ".join(name.replace("\x00", "").split())[:60]
     if not name:
-        raise ViewRefused(_("Give the view a name."))
+        raise ViewRefused(say("Give the view a name."))
     if shared and not may_share:
-        raise ViewRefused(_("Sharing a view needs the role approver."))
+        raise ViewRefused(say("Sharing a view needs the role approver."))
     _one_after_another()
     if SavedView.objects.filter(owner=actor.id, name=name).exists():
-        raise ViewRefused(_("You have a view with this name already."))
+        raise ViewRefused(say("You have a view with this name already."))
     if shared and SavedView.objects.filter(shared=True, name=name).exists():
-        raise ViewRefused(_("There is a shared view with this name already."))
+        raise ViewRefused(say("There is a shared view with this name already."))
     if shared:
         kept, most = SavedView.objects.filter(shared=True).count(), MOST_SHARED
     else:
         kept, most = SavedView.objects.filter(owner=actor.id, shared=False).count(), MOST_OWN
     if kept >= most:
-        raise ViewRefused(
-            _("There are {count} of them already. Remove one first.").format(count=kept)
-        )
+        raise ViewRefused(say("There are {count} of them already. Remove one first.", count=kept))
     row = SavedView.objects.create(
         name=name,
         owner=actor.id,
@@ -57,9 +55,9 @@ def remove_view(*, engine: Engine, view_id: int, may_share: bool, actor: Actor) 
     _one_after_another()
     row = SavedView.objects.filter(pk=view_id).first()
     if row is None or (row.owner != actor.id and not row.shared):
-        raise ViewRefused(_("There is no such view any more."))
+        raise ViewRefused(say("There is no such view any more."))
     if row.owner != actor.id and not may_share:
-        raise ViewRefused(_("Only its owner, or who may share views, removes a shared view."))
+        raise ViewRefused(say("Only its owner, or who may share views, removes a shared view."))
     _audit(engine, actor, "view_removed", before=_shown(row), after={})
     row.delete()
 

@@ -12,6 +12,7 @@ from operations.domain.addresses import AddressRefused
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import uuid7
 from operations.domain.notices import NoticeType
+from operations.domain.sentences import Refusal, say
 from operations.domain.signing import SECRET_BYTES, secret_of
 from operations.models import (
     Account,
@@ -33,12 +34,8 @@ _BATCH = 5_000
 _KEYS_MAY_ENABLE = frozenset([str(ActorKind.API_KEY), str(ActorKind.JOB)])
 
 
-class SubscriptionRefused(Exception):
+class SubscriptionRefused(Refusal):
     """This can't be done; nothing was changed. `field` names what to mend, "" for none."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        self.field = field
-        super().__init__(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +58,7 @@ def subscribe(
     try:
         checked(wanted.address, policy=engine.notices)
     except AddressRefused as refusal:
-        raise SubscriptionRefused(str(refusal), "address") from None
+        raise SubscriptionRefused(refusal.sentence, "address") from None
     now = engine.clock()
     subscription = Subscription(
         id=uuid7(now),
@@ -126,7 +123,7 @@ def enable(*, engine: Engine, subscription_id: UUID, actor: Actor) -> Subscripti
     subscription = _lock(subscription_id)
     if subscription.disabled_at is not None:
         if actor.kind == ActorKind.API_KEY and subscription.disabled_by not in _KEYS_MAY_ENABLE:
-            raise SubscriptionRefused("A person disabled it, and only a person can enable it.")
+            raise SubscriptionRefused(say("A person disabled it, and only a person can enable it."))
         before = subscription.disabled_reason
         subscription.disabled_at = None
         subscription.disabled_reason = ""
@@ -150,9 +147,9 @@ def send_again(*, engine: Engine, delivery_id: int, actor: Actor) -> Delivery:
     found = Delivery.objects.only("subscription_id").get(pk=delivery_id)
     subscription = _lock(found.subscription_id)
     if subscription.disabled_at is not None:
-        raise SubscriptionRefused("The subscription is disabled. Enable it first.")
+        raise SubscriptionRefused(say("The subscription is disabled. Enable it first."))
     if subscription.key_is_revoked:
-        raise SubscriptionRefused("The API key that made the subscription was revoked.")
+        raise SubscriptionRefused(say("The API key that made the subscription was revoked."))
     delivery = Delivery.objects.select_for_update(no_key=True).get(pk=delivery_id)
     before = delivery.state
     delivery.state = DeliveryState.WAITING

@@ -16,12 +16,14 @@ from operations.domain.closure import (
     absence_is_fresh,
     second_person_reasons,
 )
-from operations.domain.matching import differences, our_mark
+from operations.domain.differing import what_differs
+from operations.domain.matching import our_mark
 from operations.domain.refund_state import (
     RefundStatus,
     counts_as_refunded,
     known_status,
 )
+from operations.domain.sentences import Outside, Refusal, Sentence, say
 from operations.models import (
     EvidenceSource,
     Operation,
@@ -66,12 +68,8 @@ class StaleView(Exception):
         super().__init__("The operation has changed since this page was made.")
 
 
-class ClosingRefused(Exception):
+class ClosingRefused(Refusal):
     """This closing can't be done; nothing was changed. `field` names what to mend, "" for none."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        self.field = field
-        super().__init__(message)
 
 
 def why_second_person(
@@ -124,11 +122,14 @@ def refuse_mere_absence(engine: Engine, operation: Operation, decision: Decision
     if decision.evidence_kind is not EvidenceKind.ABSENT_IN_LOOKUP:
         return
     if not Policy.is_on(PolicyName.CLOSE_BY_ABSENCE):
-        raise ClosingRefused("An absence alone closes nothing here. Name other evidence.", "kind")
+        raise ClosingRefused(
+            say("An absence alone closes nothing here. Name other evidence."), "kind"
+        )
     worth = absence_grade(engine, operation)
     if not worth.suggests_failed:
         raise ClosingRefused(
-            "The look-ups do not show enough of an absence yet. Look up again later.", "kind"
+            say("The look-ups do not show enough of an absence yet. Look up again later."),
+            "kind",
         )
 
 
@@ -148,17 +149,19 @@ def checked_refund(engine: Engine, operation_id: UUID, decision: Decision) -> Re
     Runs before the transaction, because it calls the provider.
     """
     if not decision.note.strip():
-        raise ClosingRefused("Write a note: what did you find, and where?", "note")
+        raise ClosingRefused(say("Write a note: what did you find, and where?"), "note")
     if decision.outcome is ClosingOutcome.FAILED:
         if decision.evidence_kind is not EvidenceKind.ABSENT_IN_LOOKUP and (
             not decision.evidence_reference.strip()
         ):
-            raise ClosingRefused("Name the evidence: a case number or an address.", "reference")
+            raise ClosingRefused(
+                say("Name the evidence: a case number or an address."), "reference"
+            )
         return None
     operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
     reference = decision.evidence_reference.strip()
     if not reference:
-        raise ClosingRefused("Give the provider's refund id.", "reference")
+        raise ClosingRefused(say("Give the provider's refund id."), "reference")
     refund = _read_refund(engine, operation, reference)
     _require_fitting(operation, refund)
     return refund
@@ -171,11 +174,15 @@ def _read_refund(engine: Engine, operation: Operation, reference: str) -> Refund
         )
     except RefundNotFound:
         raise ClosingRefused(
-            f"The provider has no refund {reference} in this account.", "reference"
+            say("The provider has no refund {refund} in this account.", refund=Outside(reference)),
+            "reference",
         ) from None
     except ReadFailed as error:
         raise ClosingRefused(
-            f"The provider can't be read right now, so nothing was closed: {error}",
+            say(
+                "The provider can't be read right now, so nothing was closed: {error}",
+                error=Outside(str(error)),
+            ),
             "reference",
         ) from None
 
@@ -196,12 +203,12 @@ class ReferenceResult(StrEnum):
 
 def look_at_reference(
     *, engine: Engine, operation_id: UUID, reference: str
-) -> tuple[ReferenceResult, str]:
+) -> tuple[ReferenceResult, Sentence | None]:
     """Read the refund of this id, without recording anything; and why it does not fit, if so."""
     operation = Operation.objects.select_related("payment", "account").get(pk=operation_id)
     reference = reference.strip()
     if len(reference) < _SHORTEST_REFERENCE or not _IS_ID.fullmatch(reference):
-        return ReferenceResult.NOT_ASKED, ""
+        return ReferenceResult.NOT_ASKED, None
     waits = RateBucket.take(
         account=operation.account,
         kind="typed",
@@ -210,24 +217,33 @@ def look_at_reference(
         most_s=0.0,
     )
     if waits is None:
-        return ReferenceResult.NOT_ASKED, ""
+        return ReferenceResult.NOT_ASKED, None
     try:
         _require_fitting(operation, _read_refund(engine, operation, reference))
     except ClosingRefused as refusal:
-        return ReferenceResult.REFUSED, str(refusal)
-    return ReferenceResult.FITS, ""
+        return ReferenceResult.REFUSED, refusal.sentence
+    return ReferenceResult.FITS, None
 
 
 def _require_fitting(operation: Operation, refund: RefundFacts) -> None:
-    wrong = differences(operation.terms(), refund)
+    refund_id = Outside(refund.id)
+    wrong = what_differs(operation.terms(), refund)
     if wrong:
-        rows = "; ".join(f"{row.field}: sent {row.sent}, there {row.provider}" for row in wrong)
-        raise ClosingRefused(f"Refund {refund.id} is another refund. {rows}.", "reference")
+        raise ClosingRefused(
+            say(
+                "Refund {refund} is another refund. {differences}.",
+                refund=refund_id, differences=wrong,
+            ),
+            "reference",
+        )  # fmt: skip
     if known_status(refund.status) is not RefundStatus.SUCCEEDED:
         raise ClosingRefused(
-            f"Refund {refund.id} is {refund.status} at the provider, not succeeded.",
+            say(
+                "Refund {refund} is {status} at the provider, not succeeded.",
+                refund=refund_id, status=Outside(refund.status),
+            ),
             "reference",
-        )
+        )  # fmt: skip
     owner = (
         Operation.objects.filter(account=operation.account, provider_object_id=refund.id)
         .exclude(pk=operation.pk)
@@ -235,4 +251,10 @@ def _require_fitting(operation: Operation, refund: RefundFacts) -> None:
     )
     mark = our_mark(refund.metadata)
     if owner or (mark and mark.operation_id != operation.pk):
-        raise ClosingRefused(f"Refund {refund.id} belongs to another operation.", "reference")
+        raise anothers(refund)
+
+
+def anothers(refund: RefundFacts) -> ClosingRefused:
+    """The refusal of a refund that is another operation's."""
+    belongs = say("Refund {refund} belongs to another operation.", refund=Outside(refund.id))
+    return ClosingRefused(belongs, "reference")

@@ -11,7 +11,7 @@ from babel.numbers import format_currency
 from django import template
 from django.forms import BaseForm, BoundField
 from django.template.context import Context
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
 
@@ -178,8 +178,14 @@ def say(context: Context, sentence: Sentence | str) -> SafeString:
     """A sentence in the reader's language, its values shown in their own way."""
     if isinstance(sentence, str):
         return format_html("{}", gettext(sentence))
-    values = {name: _value(value, context["now"]) for name, value in sentence.values.items()}
-    return format_html(gettext(sentence.text), **values) if values else say(context, sentence.text)
+    return _sentence(sentence, context["now"])
+
+
+def _sentence(sentence: Sentence, now: datetime) -> SafeString:
+    values = {name: _value(value, now) for name, value in sentence.values.items()}
+    # Without values there is nothing to fill in, and braces stay what they are.
+    text = gettext(sentence.text)
+    return format_html(text, **values) if values else format_html("{}", text)
 
 
 @register.simple_tag
@@ -276,6 +282,10 @@ def _value(value: Value, now: datetime) -> SafeString | str:
             return _moment(value, now)
         case Money():
             return format_html('<span class="money">{}</span>', money(value))
+        case Sentence():
+            return _sentence(value, now)
+        case tuple():
+            return format_html_join("; ", "{}", ((_sentence(part, now),) for part in value))
         case _:
             return str(value)
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from operations.console.forms import ReasonForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.domain.money import Money
 from operations.models import Account, AuditEntry
 from operations.queries.accounts import account_states
@@ -65,7 +66,7 @@ def _change(
             actor=actor_of(request),
         )
     except PauseRefused as refusal:
-        form.add_error(None, str(refusal))
+        show_refusal(form, refusal)
         return _account(request, account_id, form=form, status=409)
     messages.success(request, done)
     return redirect("account", account_id)

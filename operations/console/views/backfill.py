@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words
 from operations.domain.backfilling import SinceRefused, read_since
 from operations.jobs import wake_backfill
 from operations.models import Account, BackfillRun, BackfillState, Handling
@@ -43,7 +44,7 @@ def start(request: ConsoleRequest) -> HttpResponse:
     except UnknownAccount:
         return _page(request, since=since, wrong=_("There is no account of this name."))
     except (SinceRefused, BackfillRefused) as error:
-        return _page(request, since=since, wrong=str(error))
+        return _page(request, since=since, wrong=in_words(error.sentence))
     wake_backfill(run.pk)
     return redirect("backfill")
 
@@ -57,7 +58,7 @@ def resume(request: ConsoleRequest, run_id: int) -> HttpResponse:
     try:
         go_on(engine=default_engine(), run_id=run_id, actor=actor_of(request))
     except BackfillRefused as error:
-        return _page(request, wrong=str(error), status=409)
+        return _page(request, wrong=in_words(error.sentence), status=409)
     wake_backfill(run_id)
     return redirect("backfill")
 

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST
 
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words
 from operations.console.views.operation import context_of, dossier_or_404
 from operations.console.working import work_context
 from operations.services import claiming
@@ -74,7 +75,9 @@ def heartbeat(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
 def _refused(
     request: ConsoleRequest, operation_id: UUID, refusal: ClaimHeld | TakeoverRefused
 ) -> HttpResponse:
-    context = context_of(request, dossier_or_404(operation_id)) | {"refused": [str(refusal)]}
+    context = context_of(request, dossier_or_404(operation_id)) | {
+        "refused": [in_words(refusal.sentence)]
+    }
     return answer(request, "operations/operation.html", context, status=409)
 
 

@@ -14,6 +14,7 @@ from operations.console.forms import AnswerForm, ClearFlagForm, ClosingForm, typ
 from operations.console.keeping import kept_fields
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words, show_refusal
 from operations.console.views.operation import context_of, dossier_or_404
 from operations.domain.closure import ClosingOutcome, EvidenceKind
 from operations.domain.statuses import Attention
@@ -66,7 +67,7 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     except StaleView:
         return _stale(request, form)(dossier_or_404(operation_id))
     except ClosingRefused as refusal:
-        _show_refusal(form, refusal)
+        show_refusal(form, refusal)
         return _decision_page(request, dossier_or_404(operation_id), form, status=422)
     return redirect("operation" if proposal else "receipt", operation_id)
 
@@ -84,7 +85,7 @@ def reference(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         "operation": dossier.operation,
         "reference": text,
         "result": result.value,
-        "why": why,
+        "why": in_words(why) if why else "",
         "outcome": request.GET.get("outcome", ""),
     }
     return answer(request, "operations/close_reference.html", context, part="found")
@@ -218,7 +219,7 @@ def _act(
         except StaleView:
             stale = True
         except ClosingRefused as refusal:
-            _show_refusal(form, refusal)
+            show_refusal(form, refusal)
     dossier = dossier_or_404(operation_id)
     context = context_of(request, dossier) | {name: form, "refused": form.non_field_errors()}
     if stale:
@@ -285,11 +286,6 @@ def _decision_page(
         },
     }
     return answer(request, "operations/close.html", context | more, status=status)
-
-
-def _show_refusal(form: forms.Form, refusal: ClosingRefused) -> None:
-    field = refusal.field if refusal.field in form.fields else None
-    form.add_error(field, str(refusal))
 
 
 def _proposal_or_404(operation_id: UUID, proposal_id: int) -> Proposal:

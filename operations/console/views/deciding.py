@@ -13,6 +13,7 @@ from operations.console.forms import NoteForm, ReissueForm, ReopenForm, typed_am
 from operations.console.keeping import kept_fields
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.console.views.operation import context_of, dossier_or_404
 from operations.domain.closure import may_be_reopened
 from operations.domain.statuses import Status
@@ -46,7 +47,7 @@ def reopen(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         except StaleView:
             stale = True
         except ClosingRefused as refusal:
-            _show(form, refusal)
+            show_refusal(form, refusal)
     return _again(request, "reopen", operation_id, form, stale=stale)
 
 
@@ -79,7 +80,7 @@ def reissue(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         except StaleView:
             stale = True
         except ClosingRefused as refusal:
-            _show(form, refusal)
+            show_refusal(form, refusal)
     return _again(request, "reissue", operation_id, form, stale=stale)
 
 
@@ -117,10 +118,6 @@ def _fresh(dossier: Dossier) -> dict[str, Any]:
         "seen": dossier.seen,
         "form_token": uuid4(),
     }
-
-
-def _show(form: forms.Form, refusal: ClosingRefused) -> None:
-    form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
 
 
 def _again(

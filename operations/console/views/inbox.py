@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.jobs import wake_inbox
 from operations.queries.figures import COUNT_CAP
 from operations.queries.inbox import (
@@ -64,7 +65,7 @@ def _replay(request: ConsoleRequest, event_pk: int | None) -> HttpResponse:
             event_pk=event_pk,
         )
     except ReplayRefused as refusal:
-        form.add_error(None, str(refusal))
+        show_refusal(form, refusal)
         return _page(request, form, status=409)
     wake_inbox()
     messages.success(

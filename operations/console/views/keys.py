@@ -7,6 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from operations.console.forms import KeyForm, ReasonForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.models import ApiKey
 from operations.services.engine import default_engine
 from operations.services.keys import KeyRefused, create_api_key, revoke_api_key
@@ -44,7 +45,7 @@ def revoke(request: ConsoleRequest, key_id: int) -> HttpResponse:
     except ApiKey.DoesNotExist:
         raise Http404 from None
     except KeyRefused as refusal:
-        form.add_error(None, str(refusal))
+        show_refusal(form, refusal)
         return _list(request, form=form, status=409)
     return redirect("keys")
 

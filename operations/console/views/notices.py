@@ -13,6 +13,7 @@ from operations.console.notice_forms import DisableForm, RollForm, SubscriptionF
 from operations.console.notice_wording import STATE
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words, show_refusal
 from operations.models import Account, Delivery, Subscription
 from operations.queries.deliveries import (
     backlogs,
@@ -38,7 +39,7 @@ def subscriptions(request: ConsoleRequest) -> HttpResponse:
                 engine=default_engine(), wanted=form.wanted(), actor=actor_of(request)
             )
         except SubscriptionRefused as refusal:
-            form.add_error(refusal.field or None, str(refusal))
+            show_refusal(form, refusal)
         else:
             return _secret(request, made, rolled=False)
     return _list(request, form, status=422)
@@ -112,7 +113,7 @@ def send_again(request: ConsoleRequest, delivery_id: int) -> HttpResponse:
             engine=default_engine(), delivery_id=delivery_id, actor=actor_of(request)
         )
     except SubscriptionRefused as refusal:
-        return _delivery(request, delivery_id, refused=str(refusal), status=409)
+        return _delivery(request, delivery_id, refused=in_words(refusal.sentence), status=409)
     messages.success(request, _("It goes out again within seconds, under the same id."))
     return redirect("delivery", delivery_id)
 

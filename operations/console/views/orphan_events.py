@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 from operations.console.forms import LinkForm, OutsideForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.models import Operation, OrphanEvent
 from operations.queries.orphan_events import described_events
 from operations.queries.search import as_uuid, clean_query
@@ -55,7 +56,7 @@ def link(request: ConsoleRequest, orphan_id: int) -> HttpResponse:
         form.add_error(None, message)
         return _page(request, row, link_form=form, status=409)
     except OrphanEventRefused as refusal:
-        form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
+        show_refusal(form, refusal)
         return _page(request, _event_or_404(orphan_id), link_form=form, status=422)
     return redirect("operation", cleaned["operation"])
 
@@ -76,7 +77,7 @@ def outside(request: ConsoleRequest, orphan_id: int) -> HttpResponse:
             )
             return redirect("orphan-event", orphan_id)
         except OrphanEventRefused as refusal:
-            form.add_error(refusal.field or None, str(refusal))
+            show_refusal(form, refusal)
             row = _event_or_404(orphan_id)
     return _page(request, row, outside_form=form, status=422)
 

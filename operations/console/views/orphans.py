@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from operations.console.forms import LinkForm, OutsideForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.models import Discrepancy, ProviderRefund
 from operations.queries.conservation import account_sheets, payment_sheet
 from operations.queries.figures import COUNT_CAP
@@ -89,11 +90,11 @@ def link(request: ConsoleRequest, refund_id: int) -> HttpResponse:
             actor=actor_of(request),
         )
     except StaleView:
-        message = "The operation changed since this page was made. Nothing was linked. Look again."
+        message = _("The operation changed since this page was made. Nothing was linked.")
         form.add_error(None, message)
         return _orphan_page(request, _refund_or_404(refund_id), link_form=form, status=409)
     except OrphanRefused as refusal:
-        form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
+        show_refusal(form, refusal)
         return _orphan_page(request, _refund_or_404(refund_id), link_form=form, status=422)
     return redirect("operation", cleaned["operation"])
 
@@ -114,7 +115,7 @@ def outside(request: ConsoleRequest, refund_id: int) -> HttpResponse:
             )
             return redirect("orphan", refund_id)
         except OrphanRefused as refusal:
-            form.add_error(refusal.field or None, str(refusal))
+            show_refusal(form, refusal)
     return _orphan_page(request, refund, outside_form=form, status=422)
 
 
@@ -141,7 +142,7 @@ def total(request: ConsoleRequest, discrepancy_id: int) -> HttpResponse:
                 )
                 return redirect("orphan-total", discrepancy_id)
             except OrphanRefused as refusal:
-                form.add_error(refusal.field or None, str(refusal))
+                show_refusal(form, refusal)
     sheet = payment_sheet(row.payment)
     context = {
         "row": row,

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods
 from operations.console.forms import PolicyForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import show_refusal
 from operations.models import Policy, PolicyName
 from operations.services.engine import default_engine
 from operations.services.policies import PolicyRefused, set_policy
@@ -34,7 +35,7 @@ def policies(request: ConsoleRequest) -> HttpResponse:
                 messages.success(request, _("The policy is recorded."))
                 return redirect("policies")
             except PolicyRefused as refusal:
-                form.add_error(None, str(refusal))
+                show_refusal(form, refusal)
     context = {
         "form": form,
         "is_on": Policy.is_on(PolicyName.CLOSE_BY_ABSENCE),

@@ -12,6 +12,7 @@ from operations.console.downloads import csv_download
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.report_forms import ReportForm
+from operations.console.saying import in_words
 from operations.domain.money import Money
 from operations.domain.report_preview import Preview
 from operations.jobs import wake_report
@@ -68,7 +69,7 @@ def upload(request: ConsoleRequest) -> HttpResponse:
         form.add_error("account", _("There is no account of this name."))
         return _page(request, form, status=400)
     except ReportRefused as error:
-        form.add_error("file", str(error))
+        form.add_error("file", in_words(error.sentence))
         return _page(request, form, status=400)
     wake_report(report.pk)
     return redirect("report", report.pk)
@@ -103,7 +104,7 @@ def apply(request: ConsoleRequest, report_id: int) -> HttpResponse:
     try:
         let_apply(engine=default_engine(), report_id=report_id, actor=actor_of(request))
     except ReportRefused as error:
-        context = _context(request, found) | {"refused": str(error)}
+        context = _context(request, found) | {"refused": in_words(error.sentence)}
         return answer(request, "operations/report.html", context, part="report", status=409)
     wake_report(report_id)
     return redirect("report", report_id)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST
 
 from operations.console.filters import read_filters
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words
 from operations.console.views.queue import query_of, view_of
 from operations.queries.choices import choices
 from operations.queries.stretches import order_of
@@ -36,7 +37,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
             actor=actor_of(request),
         )
     except ViewRefused as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, in_words(refusal.sentence))
         return redirect(f"{reverse('queue')}?{query}")
     messages.success(request, _("The view is kept."))
     return redirect(f"{reverse('queue')}?{kept.query}&saved={kept.pk}")
@@ -55,5 +56,5 @@ def remove(request: ConsoleRequest, view_id: int) -> HttpResponse:
         )
         messages.success(request, _("The view is removed."))
     except ViewRefused as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, in_words(refusal.sentence))
     return redirect("queue")
