@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and make; everything else is fetched by hash into .venv.
-#   make demo|run|test|check|simulate|bench|screenshots|accessibility [ARGS="…"]     ARGS is passed on to the command.
+#   make demo|run|test|check|fuzz|simulate|bench|screenshots|accessibility [ARGS="…"]     ARGS is passed on to the command.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -78,6 +78,10 @@ screenshots: $(DEV) chromium ## Take the pictures in the docs
 accessibility: $(DEV) chromium ## Let axe look at every page in each theme and width
 	EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(DEV) ## Send the API what nobody would, 200 cases a route (EXAMPLES=1000)
+	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/integration/test_api_fuzzed.py -s $(ARGS)
+
 .PHONY: chromium
 chromium:
 	@test -n "$$CHROMIUM" || command -v chromium >/dev/null || test -x /usr/bin/chromium || { \
@@ -106,6 +110,7 @@ check: $(DEV) ## Run the linters, the type checker and Django's own checks
 	$(CHECK_ENV) $(MANAGE) makemigrations --check --dry-run
 	$(CHECK_ENV) DJANGO_SETTINGS_MODULE=reconcile.settings_check $(MANAGE) lintmigrations
 	$(DEPLOY_ENV) $(MANAGE) check --deploy --fail-level WARNING
+	$(BIN)/python -m reconcile.dependencies
 
 .PHONY: messages
 messages: $(DEV) ## Collect the texts anew for the translators, and compile their catalogues

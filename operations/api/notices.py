@@ -10,6 +10,7 @@ from ninja import Query, Router, Status
 from ninja.decorators import decorate_view
 
 from operations.api.bodies import caller, json_only, key_of
+from operations.api.documented import CONFLICT
 from operations.api.notice_schemas import (
     DeliveryAnswer,
     DeliveryList,
@@ -123,7 +124,10 @@ def disable(request: HttpRequest, subscription_id: str, wish: DisableRequest) ->
 
 
 @router.post(
-    "/subscriptions/{subscription_id}/enable", response=SubscriptionAnswer, summary="Let it go on"
+    "/subscriptions/{subscription_id}/enable",
+    response=SubscriptionAnswer,
+    summary="Let it go on",
+    openapi_extra=CONFLICT,
 )
 def enable(request: HttpRequest, subscription_id: str) -> Any:
     """What still waits goes out first. What happened meanwhile was not written down for it.
@@ -169,7 +173,10 @@ def read_delivery(request: HttpRequest, delivery_id: str) -> Any:
 
 
 @router.post(
-    "/deliveries/{delivery_id}/send-again", response={202: DeliveryAnswer}, summary="Send it again"
+    "/deliveries/{delivery_id}/send-again",
+    response={202: DeliveryAnswer},
+    summary="Send it again",
+    openapi_extra=CONFLICT,
 )
 def send_again(request: HttpRequest, delivery_id: str) -> Any:
     """The same bytes under the same id; one that waits is tried now.

@@ -7,12 +7,13 @@ import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
-from ninja import Header, NinjaAPI, Router, Status
+from ninja import Header, Router, Status
 from ninja.decorators import decorate_view
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from operations.api.auth import ApiKeyAuth
 from operations.api.bodies import caller, json_only, key_of
+from operations.api.documented import CONFLICT, DocumentedAPI
 from operations.api.notices import router as notices_router
 from operations.api.problems import field_problem, problem, wrong_method
 from operations.api.reading import NamedOnceParser, NamedTwice
@@ -37,7 +38,7 @@ from operations.services.subscribing import SubscriptionRefused
 log = structlog.get_logger(__name__)
 
 
-api = NinjaAPI(
+api = DocumentedAPI(
     parser=NamedOnceParser(),
     title="Reconcile",
     version="1",
@@ -55,6 +56,7 @@ api = NinjaAPI(
     "/refunds",
     response={200: RefundAnswer, 202: RefundAnswer},
     summary="Ask for a refund",
+    openapi_extra=CONFLICT,
 )
 @decorate_view(json_only)
 def ask_for_refund(
@@ -115,6 +117,7 @@ def read_refund(request: HttpRequest, operation_id: str) -> Any:
     "/refund-groups",
     response={200: GroupAnswer, 202: GroupAnswer},
     summary="Ask for several refunds that belong together",
+    openapi_extra=CONFLICT,
 )
 @decorate_view(json_only)
 def ask_for_group(request: HttpRequest, wish: GroupRequest) -> Any:

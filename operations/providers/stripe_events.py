@@ -115,7 +115,7 @@ def _created(value: object) -> int:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return 0
-    return max(0, int(moment.timestamp())) if moment.tzinfo else 0
+    return seconds(int(moment.timestamp())) if moment.tzinfo else 0
 
 
 def _request_key(request: object) -> str:
