@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 
 
 class OperationsConfig(AppConfig):
@@ -6,3 +7,9 @@ class OperationsConfig(AppConfig):
 
     name = "operations"
     default_auto_field = "django.db.models.BigAutoField"
+
+
+class StaffSiteConfig(AdminConfig):
+    """Django's admin with our site."""
+
+    default_site = "operations.console.staff_site.StaffSite"

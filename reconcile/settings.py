@@ -41,7 +41,7 @@ WSGI_APPLICATION = "reconcile.wsgi.application"
 
 INSTALLED_APPS = [
     "operations.apps.OperationsConfig",
-    "django.contrib.admin",
+    "operations.apps.StaffSiteConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -107,6 +107,18 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": databases.default(url=_env.text("DATABASE_URL"), data_dir=RECONCILE.data_dir)
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Caches ----------------------------------------------------------------------------------
+
+CACHES = {
+    # What every process must see alike: how often somebody tried to sign in.
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "reconcile_cache",
+    },
+    # What each process may read for itself.
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}
 
 # --- Languages and time ----------------------------------------------------------------------
 

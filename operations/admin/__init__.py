@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin
+from django.contrib.auth import admin as _registers_first  # noqa: F401
+from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -15,6 +17,7 @@ from operations.models import (
     DeliveryTry,
     EventHandling,
     Evidence,
+    Grant,
     InboxItem,
     Operation,
     Payment,
@@ -121,5 +124,22 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     search_fields = ("chain", "actor_name")
 
 
-for _model in (Attempt, DeliveryTry, Evidence, InboxItem, Payment, Proposal, ProviderRefund):
+# Who may do what is changed in the console, with a reason, and not here.
+admin.site.unregister([User, Group])
+
+
+@admin.register(User)
+class UserAdmin(ReadOnlyAdmin):
+    """People, without their passwords."""
+
+    list_display = ("username", "first_name", "last_name", "is_active", "last_login")
+    exclude = ("password",)
+
+
+@admin.register(Group)
+class GroupAdmin(ReadOnlyAdmin):
+    """Roles, with their permissions."""
+
+
+for _model in (Attempt, DeliveryTry, Evidence, Grant, InboxItem, Payment, Proposal, ProviderRefund):
     admin.site.register(cast("type[Model]", _model), ReadOnlyAdmin)

@@ -21,6 +21,7 @@ def mark_of(request: ConsoleRequest, *facts: object, now: datetime) -> str:
     seen = (
         request.user.pk,
         sorted(request.acts),
+        sorted(request.accounts or ()),
         get_language(),
         f"{now:%Y%m%d%H%M}",
         *facts,

@@ -35,9 +35,11 @@ def answer(
         "may_decide": Act.DECIDE in request.acts,
         "may_approve": Act.APPROVE in request.acts,
         "may_administer": Act.ADMINISTER in request.acts,
+        "rights": {str(act) for act in request.rights.everywhere},
+        "is_limited": Act.READ not in request.rights.everywhere,
     }
     if not alone:
-        shared["health"] = health()
+        shared["health"] = health(request.rights.accounts(Act.READ))
     name = f"{template}#{part}" if alone else template
     response = render(request, name, shared | context, status=status)
     patch_vary_headers(response, ["HX-Request"])

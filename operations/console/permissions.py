@@ -1,68 +1,41 @@
-"""Who may do what. Roles are Django groups; an administrator of the site may do everything."""
+"""Who may do what, and where. Roles are Django groups; the site's administrators do everything."""
 
 from collections.abc import Callable
-from enum import StrEnum
 from functools import wraps
 from typing import Concatenate, ParamSpec, cast
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from operations.console.keeping import page_of, signed_copy
+from operations.domain.access import Accounts, Act, Rights, Role
 from operations.domain.audit import Actor, ActorKind
+from operations.queries.access import ACCOUNT_OF, read_rights
+
+__all__ = ["Act", "ConsoleRequest", "Role", "actor_of", "allows"]
 
 P = ParamSpec("P")
 
 
-class Role(StrEnum):
-    """The names of the groups."""
-
-    VIEWER = "viewer"
-    OPERATOR = "operator"
-    APPROVER = "approver"
-    ADMIN = "admin"
-
-
-class Act(StrEnum):
-    """What can be done in the console."""
-
-    READ = "read"
-    DECIDE = "decide"
-    APPROVE = "approve"
-    ADMINISTER = "administer"
-
-
-_MAY: dict[Act, frozenset[str]] = {
-    Act.READ: frozenset(Role),
-    Act.DECIDE: frozenset([Role.OPERATOR, Role.APPROVER, Role.ADMIN]),
-    Act.APPROVE: frozenset([Role.APPROVER, Role.ADMIN]),
-    Act.ADMINISTER: frozenset([Role.ADMIN]),
-}
-
-
 class ConsoleRequest(HttpRequest):
-    """A request after the middleware and `allows`: who asks, and what they may do."""
+    """A request after the middleware and `allows`: who asks, and what they may do.
+
+    `acts` is what they may do with what the address names or, where it names nothing, at one
+    account at least; `accounts` is where they may do what the view does.
+    """
 
     htmx: HtmxDetails
     user: User
+    rights: Rights
     acts: frozenset[Act]
-
-
-def acts_of(user: User | AnonymousUser) -> frozenset[Act]:
-    """What a person may do, by their groups. One query."""
-    if not user.is_active:
-        return frozenset()
-    if user.is_superuser:
-        return frozenset(Act)
-    roles = set(user.groups.values_list("name", flat=True))
-    return frozenset(act for act, allowed in _MAY.items() if roles & allowed)
+    accounts: Accounts
 
 
 def actor_of(request: ConsoleRequest) -> Actor:
@@ -77,12 +50,17 @@ def actor_of(request: ConsoleRequest) -> Actor:
 
 
 def allows(
-    act: Act,
+    act: Act, *, narrows: bool = False
 ) -> Callable[
     [Callable[Concatenate[ConsoleRequest, P], HttpResponse]],
     Callable[Concatenate[HttpRequest, P], HttpResponse],
 ]:
-    """Let only signed-in people with this right through; nobody else changes or sees anything."""
+    """Let only signed-in people with this right through; nobody else changes or sees anything.
+
+    What the address names belongs to an account: of another one than the person's it is not there.
+    An address that names nothing is open to people of single accounts only where the view
+    `narrows` what it shows and does to `request.accounts`.
+    """
 
     def decorate(
         view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
@@ -91,7 +69,7 @@ def allows(
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             if not request.user.is_authenticated:
                 return _sign_in(cast("ConsoleRequest", request))
-            return _as(act, cast("ConsoleRequest", request), view, *args, **kwargs)
+            return _as(act, narrows, cast("ConsoleRequest", request), view, *args, **kwargs)
 
         return guarded
 
@@ -100,12 +78,23 @@ def allows(
 
 def _as(
     act: Act,
+    narrows: bool,
     request: ConsoleRequest,
     view: Callable[Concatenate[ConsoleRequest, P], HttpResponse],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> HttpResponse:
-    request.acts = acts_of(request.user)
+    rights = read_rights(request.user)
+    request.rights, request.accounts = rights, rights.accounts(act)
+    request.acts = rights.everywhere
+    if rights.at_account and not rights.everywhere >= rights.anywhere:
+        named = next((name for name in kwargs if name in ACCOUNT_OF), None)
+        if named is not None:
+            request.acts = rights.at(ACCOUNT_OF[named](kwargs[named]))
+            if Act.READ not in request.acts:
+                raise Http404
+        elif narrows:
+            request.acts = rights.anywhere
     if act not in request.acts:
         return _denied(request)
     return view(request, *args, **kwargs)

@@ -14,7 +14,8 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest
 
-from operations.console.permissions import Act, ConsoleRequest, acts_of
+from operations.console.permissions import Act, ConsoleRequest
+from operations.queries.access import read_rights
 
 #: What a form holds beside its file, in bytes.
 _BESIDE = 2**16
@@ -24,7 +25,7 @@ def may_upload(session_key: str) -> bool:
     """Whether this is the session of somebody who may send reports."""
     request = HttpRequest()
     request.session = SessionStore(session_key)
-    return Act.DECIDE in acts_of(get_user(request))
+    return Act.DECIDE in read_rights(get_user(request)).anywhere
 
 
 class GuardUploads(FileUploadHandler):
@@ -44,7 +45,7 @@ class GuardUploads(FileUploadHandler):
         """Before a byte of the body is read. Raises PermissionDenied."""
         request = cast("ConsoleRequest", self.request)
         user = getattr(request, "user", None)
-        if user is None or Act.DECIDE not in acts_of(user):
+        if user is None or Act.DECIDE not in read_rights(user).anywhere:
             # The page that says so looks for a form's token too, and must not come here again.
             request._mark_post_parse_error()  # type: ignore[attr-defined]
             raise PermissionDenied

@@ -10,6 +10,7 @@ from operations.models.claim import Claim
 from operations.models.dispute import Dispute
 from operations.models.evidence import Evidence, EvidenceSource
 from operations.models.flag import Flag
+from operations.models.grant import Grant
 from operations.models.heartbeat import WORKER, Heartbeat
 from operations.models.inbox import EventHandling, Handling, InboxItem
 from operations.models.note import Note
@@ -55,6 +56,7 @@ __all__ = [
     "Evidence",
     "EvidenceSource",
     "Flag",
+    "Grant",
     "Handling",
     "Heartbeat",
     "HourCount",

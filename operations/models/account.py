@@ -1,7 +1,12 @@
 """Accounts at the provider, and the keys that callers of our API hold."""
 
 import pgtrigger
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import F, Q
+
+from operations.domain.access import Accounts
+from operations.models.triggers import no_update_when
 
 
 class Account(models.Model):
@@ -41,7 +46,11 @@ class Account(models.Model):
 
 
 class ApiKey(models.Model):
-    """A caller's key. Only its SHA-256 is kept; `prefix` is what people recognise it by."""
+    """A caller's key. Only its SHA-256 is kept; `prefix` is what people recognise it by.
+
+    `account_ids`: the only accounts it reaches; empty: all, also those still to come. What a key
+    may do is said when it is made, and never changes.
+    """
 
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16)
@@ -49,6 +58,54 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # In the row that is read for every call, so that no call asks the database once more.
+    account_ids = ArrayField(
+        models.BigIntegerField(), default=list, db_default=[], blank=True, editable=False
+    )
+    may_write = models.BooleanField(default=True, db_default=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(expires_at__isnull=True) | Q(expires_at__gt=F("created_at")),
+                name="api_key_expires_after_it_was_made",
+            ),
+        ]
+        triggers = [
+            pgtrigger.ReadOnly(
+                name="api_key_frozen",
+                fields=[
+                    *("id", "name", "prefix", "secret_hash", "created_at"),
+                    *("account_ids", "may_write", "expires_at"),
+                ],
+            ),
+            no_update_when(
+                "api_key_stays_revoked",
+                'OLD."revoked_at" IS NOT NULL'
+                ' AND NEW."revoked_at" IS DISTINCT FROM OLD."revoked_at"',
+            ),
+            pgtrigger.Trigger(
+                name="api_key_reaches_what_is",
+                operation=pgtrigger.Insert,
+                when=pgtrigger.Before,
+                func="""
+                    IF EXISTS (
+                        SELECT FROM unnest(NEW.account_ids) AS named (id)
+                        WHERE NOT EXISTS (
+                            SELECT FROM operations_account AS account WHERE account.id = named.id)
+                    ) THEN
+                        RAISE EXCEPTION 'a key reaches only accounts that exist';
+                    END IF;
+                    RETURN NEW;
+                """,
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def accounts(self) -> Accounts:
+        """The accounts it reaches; None: all."""
+        return frozenset(self.account_ids) if self.account_ids else None

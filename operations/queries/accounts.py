@@ -6,8 +6,10 @@ from datetime import datetime
 
 from django.db import connection
 
+from operations.domain.access import Accounts
 from operations.domain.money import Money
 from operations.models import Account
+from operations.queries.access import narrowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +39,12 @@ FROM operations_account AS account
 """
 
 
-def account_states(account_id: int | None = None) -> list[AccountState]:
-    """Every account, or one; two queries. Only unresolved operations are counted."""
-    accounts = Account.objects.order_by("name", "livemode")
+def account_states(account_id: int | None = None, accounts: Accounts = None) -> list[AccountState]:
+    """Every one of these accounts, or one; two queries. Only unresolved operations are counted."""
+    found_accounts = Account.objects.filter(**narrowed(accounts, "pk")).order_by("name", "livemode")
     if account_id is not None:
-        accounts = accounts.filter(pk=account_id)
-    rows = list(accounts)
+        found_accounts = found_accounts.filter(pk=account_id)
+    rows = list(found_accounts)
     with connection.cursor() as cursor:
         cursor.execute(_STATES + " WHERE account.id = ANY (%s)", [[row.pk for row in rows]])
         found = {row[0]: row[1:] for row in cursor.fetchall()}

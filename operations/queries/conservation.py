@@ -6,6 +6,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q, Sum
 
+from operations.domain.access import Accounts
 from operations.domain.conservation import Balance, Counted, balance
 from operations.domain.money import Money
 from operations.domain.statuses import UNRESOLVED, Attention, Status
@@ -124,19 +125,26 @@ SELECT a.name, line.currency, count(*), sum(captured), sum(ours), sum(others),
        sum(most - ours - others), sum(ceiling - most), sum(least), sum(most),
        sum(greatest(0, total - ours - others))
 FROM line JOIN operations_account AS a ON a.id = line.account_id
-WHERE a.livemode = %s
+WHERE a.livemode = %(livemode)s
+    AND (%(accounts)s::bigint[] IS NULL OR a.id = ANY (%(accounts)s))
 GROUP BY GROUPING SETS ((a.name, line.currency), (line.currency))
 ORDER BY a.name NULLS FIRST, line.currency
 """
 
 
-def account_sheets(*, livemode: bool) -> list[AccountSheet]:
-    """All payments by account and currency, and in all by currency (these first).
+def account_sheets(*, livemode: bool, accounts: Accounts = None) -> list[AccountSheet]:
+    """All payments of these accounts by account and currency, and in all by currency (these first).
 
     `unexplained` counts only what a provider's total holds beyond the refunds that we know.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_SHEETS, [livemode])
+        cursor.execute(
+            _SHEETS,
+            {
+                "livemode": livemode,
+                "accounts": None if accounts is None else sorted(accounts),
+            },
+        )
         rows = cursor.fetchall()
     return [_sheet(*row) for row in rows]
 

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
-from django.core.cache import cache
+from django.core.cache import caches
 from django.db import connection
 
+from operations.domain.access import Accounts
 from operations.domain.money import Money
 from operations.domain.refund_state import counts_as_refunded
 from operations.domain.statuses import Status
@@ -134,15 +135,61 @@ SELECT {LAST_WEBHOOK},
 _LATELY_S = 2
 
 
-def health_lately() -> Health:
+def health_lately(accounts: Accounts = None) -> Health:
     """As of at most two seconds ago: however many strips ask, each process reads it that often."""
-    return cast("Health", cache.get_or_set("health", health, _LATELY_S))
+    if accounts is not None:
+        return health(accounts)
+    return cast("Health", caches["process"].get_or_set("health", health, _LATELY_S))
 
 
-def health() -> Health:
-    """One query, whatever the size."""
+def health(accounts: Accounts = None) -> Health:
+    """What concerns these accounts. One query, whatever the size."""
+    if accounts is not None:
+        return _health_of(sorted(accounts))
     with connection.cursor() as cursor:
         cursor.execute(_HEALTH_SQL, {"most": COUNT_CAP + 1})
-        *found, paused = cursor.fetchone()
+        return _health(cursor.fetchone())
+
+
+# The inbox is the whole installation's, so nothing of it is told. Of the newest thousand sends.
+_HEALTH_OF_SQL = """
+WITH newest AS (
+    SELECT attempt.outcome, attempt.finished_at
+    FROM (SELECT operation_id, outcome, finished_at, id FROM operations_attempt
+          ORDER BY id DESC LIMIT 1000) AS attempt
+    JOIN operations_operation AS sent ON sent.id = attempt.operation_id
+    WHERE sent.account_id = ANY (%(accounts)s) ORDER BY attempt.id DESC LIMIT 20
+), ended AS (
+    SELECT outcome, finished_at FROM newest
+    WHERE outcome <> ''
+      AND finished_at > (SELECT max(finished_at) FROM newest) - interval '15 minutes'
+)
+SELECT (SELECT max(last_received_at) FROM (
+        SELECT last_received_at, event_account FROM operations_webhookevent
+        WHERE deliveries > 0 ORDER BY id DESC LIMIT 1000) AS event
+     WHERE event_account IN (SELECT provider_account FROM operations_account
+                             WHERE id = ANY (%(accounts)s))),
+    (SELECT max(finished_at) FROM ended),
+    (SELECT count(*) FROM ended),
+    (SELECT count(*) FROM ended WHERE outcome = 'indeterminate'),
+    (SELECT at FROM operations_heartbeat WHERE name = 'worker'),
+    (SELECT count(*) FROM (SELECT 1 FROM operations_operation
+        WHERE status = 'unknown' AND account_id = ANY (%(accounts)s) LIMIT %(most)s) AS capped),
+    (SELECT min(needs_person_since) FROM operations_operation
+        WHERE status = 'unknown' AND account_id = ANY (%(accounts)s)),
+    0,
+    (SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM operations_account
+        WHERE paused_at IS NOT NULL AND id = ANY (%(accounts)s))
+"""
+
+
+def _health_of(accounts: list[int]) -> Health:
+    with connection.cursor() as cursor:
+        cursor.execute(_HEALTH_OF_SQL, {"accounts": accounts, "most": COUNT_CAP + 1})
+        return _health(cursor.fetchone())
+
+
+def _health(row: tuple[Any, ...]) -> Health:
+    *found, paused = row
     names = (field.name for field in fields(Health))
     return Health(**dict(zip(names, [*found, list(paused)], strict=True)))

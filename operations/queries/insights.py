@@ -11,9 +11,11 @@ from typing import Any
 
 from django.db import connection
 
+from operations.domain.access import Accounts
 from operations.domain.durations import percentile_s
 from operations.domain.money import Money
 from operations.models import Account, ApiKey, Measure, SummingState
+from operations.queries.access import narrowed
 
 #: Where the ages of unknown operations are cut, in seconds.
 AGE_CUTS_S = (300, 900, 1_800, 3_600, 7_200, 14_400, 86_400)
@@ -156,6 +158,7 @@ WITH hours AS MATERIALIZED (
     FROM operations_hourcount JOIN hours USING (hour)
     WHERE hour >= date_trunc('hour', %(start)s::timestamptz, 'UTC')
         AND (%(account)s::bigint IS NULL OR account_id = %(account)s)
+        AND (%(accounts)s::bigint[] IS NULL OR account_id = ANY (%(accounts)s))
         AND (%(agent)s::bigint IS NULL OR agent_id = %(agent)s)
     GROUP BY day, recent, account_id, agent_id, reason, measure, bucket
 )
@@ -174,16 +177,26 @@ SELECT account_id, opened_by_id, unknown_reason, currency,
 FROM operations_operation
 WHERE status = 'unknown'
     AND (%(account)s::bigint IS NULL OR account_id = %(account)s)
+    AND (%(accounts)s::bigint[] IS NULL OR account_id = ANY (%(accounts)s))
     AND (%(agent)s::bigint IS NULL OR opened_by_id = %(agent)s)
 GROUP BY 1, 2, 3, 4, 5
 """
 
 
 def read_insights(
-    *, now: datetime, start: datetime, zone: str, account: int | None, agent: int | None
+    *,
+    now: datetime,
+    start: datetime,
+    zone: str,
+    account: int | None,
+    agent: int | None,
+    within: Accounts = None,
 ) -> Insights:
     """Five queries, whatever the size. `zone` (an IANA name) says where days begin."""
-    accounts = {row.pk: row for row in Account.objects.order_by("name", "livemode")}
+    accounts = {
+        row.pk: row
+        for row in Account.objects.filter(**narrowed(within, "pk")).order_by("name", "livemode")
+    }
     agents = {row.pk: row for row in ApiKey.objects.order_by("name", "pk")}
     state = SummingState.objects.first()
     found = Insights(
@@ -203,7 +216,11 @@ def read_insights(
     whose: dict[tuple[int, int | None], tuple[Figures, Unknown]] = defaultdict(
         lambda: (Figures(), Unknown())
     )
-    chosen = {"account": account, "agent": agent}
+    chosen = {
+        "account": account,
+        "agent": agent,
+        "accounts": None if within is None else sorted(within),
+    }
     recent = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=RECENT_HOURS - 1)
     past = {**chosen, "zone": zone, "start": start, "now": now, "recent": recent}
     for row in _rows(_PAST, past):
@@ -222,6 +239,10 @@ def read_insights(
         )
         by_account[account_id].operations += unknown.operations
         by_account[account_id].amounts.update(unknown.amounts)
+    if within is not None:
+        # Other agents are none of this reader's business.
+        met = {row.agent.pk for row in found.whose if row.agent}
+        found.agents = [row for row in found.agents if row.pk in met]
     found.whose.sort(key=lambda row: (-row.past.operations, str(row.agent), str(row.account)))
     found.by_account = [(accounts[pk], row) for pk, row in sorted(by_account.items())]
     return found

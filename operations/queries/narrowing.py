@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from operations.domain.access import Accounts
+
 #: A person claims this many at most, as far as lists go.
 _MOST_CLAIMED = 1_000
 
@@ -62,6 +64,16 @@ def conditions(narrow: Narrow, now: datetime) -> dict[str, Condition]:
         case person:
             found["claimed"] = claimed_by(person, now)
     return found
+
+
+def of_accounts(accounts: Accounts, narrow: Narrow) -> dict[str, Condition]:
+    """Only operations of these accounts, whatever else is asked for."""
+    if accounts is None:
+        return {}
+    if len(accounts) == 1 and narrow.account is None:
+        # As if it were filtered by, which indexes serve.
+        return {"account": Condition(_SIMPLE["account"], tuple(accounts))}
+    return {"accounts": Condition("o.account_id = ANY (%s)", (sorted(accounts),))}
 
 
 def claimed_by(person: str | None, now: datetime) -> Condition:

@@ -7,8 +7,10 @@ from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from operations.domain.access import Accounts
 from operations.domain.orphans import EventReason
 from operations.models import EventHandling, Operation, OrphanEvent, ProviderRefund
+from operations.queries.access import narrowed
 from operations.queries.places import beyond, place
 
 PAGE_SIZE = 50
@@ -27,7 +29,7 @@ class OrphanEventRow:
     candidates: tuple[Operation, ...]
 
 
-def orphan_events() -> QuerySet[OrphanEvent]:
+def orphan_events(accounts: Accounts = None) -> QuerySet[OrphanEvent]:
     """Those that nobody answered for, that no known refund explains, and that match nothing yet.
 
     The provider tells of one refund in several events, so that most of them are explained by the
@@ -44,12 +46,16 @@ def orphan_events() -> QuerySet[OrphanEvent]:
         event=OuterRef("event_id"),
         operation__isnull=False,
     )
-    return OrphanEvent.objects.filter(~Exists(told), ~Exists(matched), found_at__isnull=True)
+    return OrphanEvent.objects.filter(
+        ~Exists(told), ~Exists(matched), found_at__isnull=True, **narrowed(accounts)
+    )
 
 
-def orphan_event_page(*, query: str, after: str) -> tuple[tuple[OrphanEventRow, ...], str]:
+def orphan_event_page(
+    *, query: str, after: str, accounts: Accounts = None
+) -> tuple[tuple[OrphanEventRow, ...], str]:
     """Up to 50 of them, and where the next page begins ("" for none). `query` is an exact id."""
-    rows = orphan_events().select_related("account")
+    rows = orphan_events(accounts).select_related("account")
     if query:
         rows = rows.filter(Q(provider_event_id=query) | Q(charge=query) | Q(payment_intent=query))
     found = list(beyond(rows.order_by("-seen_at", "-pk"), "seen_at", after)[: PAGE_SIZE + 1])
@@ -91,6 +97,6 @@ def _row(event: OrphanEvent, by_payment: dict[tuple[int, str], list[Operation]])
     )
 
 
-def count_orphan_events(most: int) -> int:
+def count_orphan_events(most: int, accounts: Accounts = None) -> int:
     """How many there are, at most `most`."""
-    return orphan_events().order_by()[:most].count()
+    return orphan_events(accounts).order_by()[:most].count()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from operations.domain.access import Accounts
 from operations.domain.identity import METADATA_ENVIRONMENT
 from operations.domain.matching import OurMark, our_mark
 from operations.domain.money import Money
@@ -22,6 +23,7 @@ from operations.domain.orphans import (
 )
 from operations.domain.statuses import Status
 from operations.models import Discrepancy, MadeOutside, Operation, Payment, ProviderRefund
+from operations.queries.access import narrowed
 from operations.queries.figures import COUNT_CAP
 from operations.queries.orphan_events import OrphanEventRow, count_orphan_events, orphan_event_page
 from operations.queries.places import beyond, place
@@ -82,14 +84,16 @@ class OrphanPage:
     next_after: str = ""
 
 
-def orphan_page(*, view: OrphanView, query: str, after: str, environment: str) -> OrphanPage:
+def orphan_page(
+    *, view: OrphanView, query: str, after: str, environment: str, accounts: Accounts = None
+) -> OrphanPage:
     """The page that follows the place `after`; `query` is an exact id."""
     if view is OrphanView.TOTALS:
-        return _totals(query, after)
+        return _totals(query, after, accounts)
     if view is OrphanView.EVENTS:
-        events, next_after = orphan_event_page(query=query, after=after)
+        events, next_after = orphan_event_page(query=query, after=after, accounts=accounts)
         return OrphanPage(events=events, next_after=next_after)
-    rows = orphans(view, environment).select_related("account", "made_outside")
+    rows = orphans(view, environment, accounts).select_related("account", "made_outside")
     if query:
         rows = rows.filter(Q(provider_object_id=query) | Q(charge=query) | Q(payment_intent=query))
     rows = rows.order_by("-first_seen_at", "-pk")
@@ -102,9 +106,12 @@ def orphan_page(*, view: OrphanView, query: str, after: str, environment: str) -
     )
 
 
-def orphans(view: OrphanView, environment: str) -> QuerySet[ProviderRefund]:
+def orphans(
+    view: OrphanView, environment: str, accounts: Accounts = None
+) -> QuerySet[ProviderRefund]:
     """Refunds that count and belong to no operation. Other environments' are theirs to look at."""
-    rows = ProviderRefund.objects.filter(operation__isnull=True).exclude(status__in=_GONE)
+    rows = ProviderRefund.objects.filter(operation__isnull=True, **narrowed(accounts))
+    rows = rows.exclude(status__in=_GONE)
     key = f"metadata__{METADATA_ENVIRONMENT}"
     rows = rows.filter(Q(**{f"{key}__isnull": True}) | Q(**{key: environment}))
     found = Exists(MadeOutside.objects.filter(refund=OuterRef("pk")))
@@ -201,20 +208,26 @@ def _candidate(facts: OrphanFacts, operation: Operation, names: set[str]) -> Can
     return Candidate(operation=operation, hints=hints, linkable=can_be_linked(status, hints))
 
 
-def orphan_counts(environment: str) -> dict[OrphanView, int]:
+def orphan_counts(environment: str, accounts: Accounts = None) -> dict[OrphanView, int]:
     """How many each list holds; no count goes beyond one more than the cap."""
     most = COUNT_CAP + 1
     counts = {
-        view: orphans(view, environment).order_by()[:most].count()
+        view: orphans(view, environment, accounts).order_by()[:most].count()
         for view in (OrphanView.PAYMENTS, OrphanView.ELSEWHERE, OrphanView.OUTSIDE)
     }
-    counts[OrphanView.EVENTS] = count_orphan_events(most)
-    counts[OrphanView.TOTALS] = Discrepancy.objects.filter(closed_at__isnull=True)[:most].count()
+    counts[OrphanView.EVENTS] = count_orphan_events(most, accounts)
+    counts[OrphanView.TOTALS] = _open_totals(accounts)[:most].count()
     return counts
 
 
-def _totals(query: str, after: str) -> OrphanPage:
-    rows = Discrepancy.objects.filter(closed_at__isnull=True).select_related("payment__account")
+def _open_totals(accounts: Accounts) -> QuerySet[Discrepancy]:
+    return Discrepancy.objects.filter(
+        closed_at__isnull=True, **narrowed(accounts, "payment__account")
+    )
+
+
+def _totals(query: str, after: str, accounts: Accounts) -> OrphanPage:
+    rows = _open_totals(accounts).select_related("payment__account")
     if query:
         rows = rows.filter(Q(payment__charge=query) | Q(payment__payment_intent=query))
     rows = rows.order_by("-opened_at", "-pk")

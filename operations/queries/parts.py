@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from operations.domain.access import Accounts
 from operations.queries.figures import COUNT_CAP
 from operations.queries.narrowing import (
     WAITS_FOR_SECOND,
@@ -12,6 +13,7 @@ from operations.queries.narrowing import (
     Narrow,
     claimed_by,
     conditions,
+    of_accounts,
 )
 from operations.queries.stretches import STRETCHES, Order, Stretch, View, order_of
 
@@ -21,13 +23,14 @@ LOOKED_THROUGH = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which list: a view for a person, narrowed and ordered."""
+    """Which list: a view for a person, narrowed and ordered, of these accounts."""
 
     view: View
     person: str
     now: datetime
     order: Order | None = None
     narrow: Narrow = field(default_factory=Narrow)
+    accounts: Accounts = None
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -42,6 +45,7 @@ class Part:
         self.stretch = stretch
         inside = [Condition(stretch.where)]
         outside = conditions(asked.narrow, asked.now)
+        outside |= of_accounts(asked.accounts, asked.narrow)
         if asked.view is View.MINE:
             inside.append(claimed_by(asked.person, asked.now))
         elif asked.view is View.SECOND:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from operations.domain.access import Accounts
 from operations.queries.figures import COUNT_CAP
 from operations.queries.parts import Asked, Part
 from operations.queries.stretches import STRETCHES, Order, View
@@ -18,14 +19,22 @@ class Count(NamedTuple):
     is_least: bool
 
 
-def view_counts(person: str, now: datetime, kept: Sequence[Asked]) -> list[Count]:
+def view_counts(
+    person: str, now: datetime, kept: Sequence[Asked], accounts: Accounts = None
+) -> list[Count]:
     """How many the views hold, without filters, and then these lists. One query.
 
     Nothing is counted beyond a thousand, and of a list with filters only the first thousand
     operations are looked through.
     """
-    parts = [_count(text) for text in _VIEW_COUNTS]
-    values: list[Any] = [person, now]
+    parts: list[str] = []
+    values: list[Any] = []
+    if accounts is None:
+        parts, values = [_count(text) for text in _VIEW_COUNTS], [person, now]
+    else:
+        kept = [Asked(view=view, person=person, now=now, accounts=accounts) for view in View] + [
+            *kept
+        ]
     for asked in kept:
         counted = Part(asked, _COUNTED.get(asked.view, _BY_AGE), None).counted()
         parts.append(counted.sql)

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from operations.domain.access import Accounts
+
 #: More than this is not a search for an id.
 MOST_HITS = 50
 
@@ -55,6 +57,10 @@ SELECT operation_id FROM operations_eventhandling
 _BY_ID = "SELECT id FROM operations_operation WHERE id = %(uuid)s"
 _BY_ATTEMPT = "SELECT operation_id FROM operations_attempt WHERE id = %(uuid)s"
 
+_OF_ACCOUNTS = """
+SELECT hit.id FROM ({part}) AS hit (id) JOIN operations_operation AS own ON own.id = hit.id
+    WHERE own.account_id = ANY (%(accounts)s)"""
+
 _ANY = (
     _BY_ORDER,
     _BY_KEY,
@@ -79,8 +85,8 @@ _LIKELY: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 )
 
 
-def find(text: str) -> list[UUID]:
-    """The operations with exactly this id in any role, up to 50.
+def find(text: str, accounts: Accounts = None) -> list[UUID]:
+    """The operations of these accounts with exactly this id in any role, up to 50.
 
     One query for an id that is where its beginning says; two when it is elsewhere or nowhere.
     """
@@ -91,18 +97,20 @@ def find(text: str) -> list[UUID]:
         likely: tuple[str, ...] = (_BY_ID, _BY_ATTEMPT, _BY_ORDER)
     else:
         likely = next((where for starts, where in _LIKELY if text.startswith(starts)), _ANY)
-    found = _look(likely, text, uuid)
+    found = _look(likely, text, uuid, accounts)
     if not found and likely is not _ANY:
-        found = _look(_ANY, text, uuid)
+        found = _look(_ANY, text, uuid, accounts)
     return found
 
 
-def _look(where: Sequence[str], text: str, uuid: UUID | None) -> list[UUID]:
+def _look(where: Sequence[str], text: str, uuid: UUID | None, accounts: Accounts) -> list[UUID]:
+    if accounts is not None:
+        where = [_OF_ACCOUNTS.replace("{part}", part) for part in where]
     union = " UNION ".join(f"({part} LIMIT {MOST_HITS})" for part in where)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT * FROM ({union}) AS every LIMIT {MOST_HITS}",  # noqa: S608 - constants
-            {"text": text, "uuid": uuid},
+            {"text": text, "uuid": uuid, "accounts": sorted(accounts or ())},
         )
         return [found for (found,) in cursor.fetchall()]
 

@@ -17,10 +17,13 @@ class Kept(NamedTuple):
     mine: bool
 
 
-def views_of(person: str) -> list[Kept]:
-    """What this person keeps and what is shared with everybody, shared ones first. One query."""
+def views_of(person: str, *, shared: bool = True) -> list[Kept]:
+    """What this person keeps and what is shared with everybody, shared ones first. One query.
+
+    Without `shared` only the person's own: a shared one may speak of any account.
+    """
     rows = (
-        SavedView.objects.filter(Q(owner=person) | Q(shared=True))
+        SavedView.objects.filter(Q(owner=person) | (Q(shared=True) if shared else Q()))
         .order_by("-shared", "name", "pk")
         .values_list("id", "name", "query", "shared", "owner")
     )

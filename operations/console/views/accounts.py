@@ -22,10 +22,12 @@ from operations.services.pausing import PauseRefused, pause_sending, resume_send
 
 
 @require_GET
-@allows(Act.ADMINISTER)
+@allows(Act.ADMINISTER, narrows=True)
 def accounts(request: ConsoleRequest) -> HttpResponse:
     """All accounts and whether they send."""
-    return answer(request, "operations/accounts.html", {"states": account_states()})
+    return answer(
+        request, "operations/accounts.html", {"states": account_states(accounts=request.accounts)}
+    )
 
 
 @require_GET

@@ -8,12 +8,14 @@ from django.views.decorators.http import require_GET, require_POST
 
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.reaching import account_within
 from operations.console.saying import in_words
 from operations.domain.backfilling import SinceRefused, read_since
 from operations.jobs import wake_backfill
 from operations.models import Account, BackfillRun, BackfillState, Handling
+from operations.queries.access import narrowed
 from operations.queries.backfills import changes_of
-from operations.services.accounts import UnknownAccount, account_for
+from operations.services.accounts import UnknownAccount
 from operations.services.backfilling import BackfillRefused, go_on, start_backfill
 from operations.services.engine import default_engine
 
@@ -22,14 +24,14 @@ _LISTED = 10
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def backfill(request: ConsoleRequest) -> HttpResponse:
     """The newest runs with what they came to, and a form for another."""
     return _page(request)
 
 
 @require_POST
-@allows(Act.DECIDE)
+@allows(Act.DECIDE, narrows=True)
 def start(request: ConsoleRequest) -> HttpResponse:
     """Begin to fetch. It reads only; what is new goes the way of every webhook."""
     engine = default_engine()
@@ -37,7 +39,7 @@ def start(request: ConsoleRequest) -> HttpResponse:
     try:
         run = start_backfill(
             engine=engine,
-            account=account_for(engine=engine, name=name),
+            account=account_within(request, name),
             since=read_since(since, now=engine.clock()),
             actor=actor_of(request),
         )
@@ -66,8 +68,12 @@ def resume(request: ConsoleRequest, run_id: int) -> HttpResponse:
 def _page(
     request: ConsoleRequest, *, since: str = "6h", wrong: str = "", status: int = 200
 ) -> HttpResponse:
-    runs = list(BackfillRun.objects.select_related("account").order_by("-pk")[:_LISTED])
-    accounts = Account.objects.filter(livemode=settings.RECONCILE.livemode).order_by("name")
+    accounts = request.rights.accounts(Act.READ)
+    found = BackfillRun.objects.filter(**narrowed(accounts)).select_related("account")
+    runs = list(found.order_by("-pk")[:_LISTED])
+    offered = Account.objects.filter(
+        livemode=settings.RECONCILE.livemode, **narrowed(accounts, "pk")
+    ).order_by("name")
     shown = [(run, run.read - run.stored, _changes(run)) for run in runs]
     context = {
         "runs": shown,
@@ -76,7 +82,7 @@ def _page(
             run.state == BackfillState.RUNNING or any(not name for name, _words, _count in changes)
             for run, _known, changes in shown
         ),
-        "accounts": list(accounts),
+        "accounts": list(offered),
         "since": since,
         "wrong": wrong,
         "quiet_minutes": settings.RECONCILE.backfill_when_quiet_s // 60,

@@ -104,10 +104,10 @@ def add_note(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def proposals(request: ConsoleRequest) -> HttpResponse:
     """What waits for a second person, oldest first, and how much of it this person may answer."""
-    rows, counts = waiting_proposals(str(request.user.pk))
+    rows, counts = waiting_proposals(str(request.user.pk), request.accounts)
     context = {"proposals": rows, "counts": counts, "actor_id": str(request.user.pk)}
     return answer(request, "operations/proposals.html", context)
 

@@ -23,7 +23,7 @@ RANGES = {
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def insights(request: ConsoleRequest) -> HttpResponse:
     """Key figures and charts, each with its table; the filters stand in the address."""
     now = default_engine().clock()
@@ -37,6 +37,7 @@ def insights(request: ConsoleRequest) -> HttpResponse:
         zone=timezone.get_current_timezone_name(),
         account=account,
         agent=agent,
+        within=request.accounts,
     )
     context = {
         "found": found,

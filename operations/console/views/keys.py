@@ -14,7 +14,7 @@ from operations.services.keys import KeyRefused, create_api_key, revoke_api_key
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@allows(Act.ADMINISTER)
+@allows(Act.KEYS)
 def keys(request: ConsoleRequest) -> HttpResponse:
     """All keys, and a form for one more. Its secret is shown in the answer, once."""
     if request.method != "POST":
@@ -29,7 +29,7 @@ def keys(request: ConsoleRequest) -> HttpResponse:
 
 
 @require_POST
-@allows(Act.ADMINISTER)
+@allows(Act.KEYS)
 def revoke(request: ConsoleRequest, key_id: int) -> HttpResponse:
     """End a key, with a reason."""
     form = ReasonForm(request.POST)

@@ -27,7 +27,7 @@ from operations.services.subscribing import SubscriptionRefused
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def subscriptions(request: ConsoleRequest) -> HttpResponse:
     """All subscriptions, and a form for one more. Its secret is shown in the answer, once."""
     if request.method != "POST":
@@ -46,14 +46,14 @@ def subscriptions(request: ConsoleRequest) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def subscription(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
     """One subscription and what it was told."""
     return _one(request, _subscription_or_404(subscription_id))
 
 
 @require_POST
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def roll_secret(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
     """A new secret, shown in the answer, once."""
     found = _subscription_or_404(subscription_id)
@@ -70,7 +70,7 @@ def roll_secret(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def disable(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
     """It is told nothing more, with a reason."""
     found = _subscription_or_404(subscription_id)
@@ -87,7 +87,7 @@ def disable(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def enable(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
     """It is told again."""
     found = _subscription_or_404(subscription_id)
@@ -96,14 +96,14 @@ def enable(request: ConsoleRequest, subscription_id: UUID) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def delivery(request: ConsoleRequest, delivery_id: int) -> HttpResponse:
     """One notice to one subscriber: what was sent, and how each try ended."""
     return _delivery(request, delivery_id)
 
 
 @require_POST
-@allows(Act.ADMINISTER)
+@allows(Act.SUBSCRIPTIONS)
 def send_again(request: ConsoleRequest, delivery_id: int) -> HttpResponse:
     """The same bytes go out once more, under the same id."""
     if not Delivery.objects.filter(pk=delivery_id).exists():

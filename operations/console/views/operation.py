@@ -45,7 +45,7 @@ def operation_now(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ_RAW)
 def event(request: ConsoleRequest, operation_id: UUID, anchor: str) -> HttpResponse:
     """One event of the timeline as it was recorded, secrets masked."""
     dossier = dossier_or_404(operation_id)

@@ -39,14 +39,14 @@ _VIEW_NAMES = {
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def orphans(request: ConsoleRequest) -> HttpResponse:
     """One list of what nothing ties to an operation."""
     view = _view(request.GET.get("view", ""))
     query = clean_query(request.GET.get("find", ""))
     environment = default_engine().environment
     after = request.GET.get("after", "")
-    counts = orphan_counts(environment)
+    counts = orphan_counts(environment, request.accounts)
     kept = request.GET.copy()
     kept.pop("after", None)
     context = {
@@ -54,7 +54,13 @@ def orphans(request: ConsoleRequest) -> HttpResponse:
         "view_name": _VIEW_NAMES[view],
         "tabs": [(name, _VIEW_NAMES[name], counts[name]) for name in OrphanView],
         "count_cap": COUNT_CAP,
-        "page": orphan_page(view=view, query=query, after=after, environment=environment),
+        "page": orphan_page(
+            view=view,
+            query=query,
+            after=after,
+            environment=environment,
+            accounts=request.accounts,
+        ),
         "find": query,
         "after": after,
         "kept_query": kept.urlencode(),
@@ -157,10 +163,10 @@ def total(request: ConsoleRequest, discrepancy_id: int) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def money(request: ConsoleRequest) -> HttpResponse:
     """What was captured, what is out for sure, and what may be out, by account and currency."""
-    sheets = account_sheets(livemode=settings.RECONCILE.livemode)
+    sheets = account_sheets(livemode=settings.RECONCILE.livemode, accounts=request.accounts)
     in_all = [row for row in sheets if not row.account]
     by_account = [row for row in sheets if row.account]
     context = {"tables": [(in_all, _("In all")), (by_account, _("By account"))]}

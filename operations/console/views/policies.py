@@ -16,7 +16,7 @@ from operations.services.policies import PolicyRefused, set_policy
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@allows(Act.ADMINISTER)
+@allows(Act.POLICIES)
 def policies(request: ConsoleRequest) -> HttpResponse:
     """Each policy as it stands, its history, and a form to change it."""
     form = PolicyForm(request.POST or None)

@@ -41,7 +41,7 @@ ORDER_NAMES: Mapping[Order, Promise] = {
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def queue(request: ConsoleRequest) -> HttpResponse:
     """One page of a view, in the order in which it should be looked at."""
     now = default_engine().clock()
@@ -51,14 +51,21 @@ def queue(request: ConsoleRequest) -> HttpResponse:
     if same := unchanged(request, mark, now=now):
         return same
     order = order_of(view, request.GET.get("sort", ""))
-    offered = choices(now)
+    offered = choices(now, request.accounts)
     filters = read_filters(request.GET, choices=offered, person=person)
     narrow = narrow_of(filters.understood, person)
-    asked = Asked(view=view, person=person, now=now, order=order, narrow=narrow)
+    asked = Asked(
+        view=view, person=person, now=now, order=order, narrow=narrow, accounts=request.accounts
+    )
     after = request.GET.get("after", "")
     page = queue_page(asked, after=after)
     address = query_of(view, order, filters.understood)
-    tabs = _tabs(asked, views_of(person), address, request.GET.get("saved", ""))
+    tabs = _tabs(
+        asked,
+        views_of(person, shared=request.accounts is None),
+        address,
+        request.GET.get("saved", ""),
+    )
     context = {
         "view": view,
         "view_name": VIEW_NAMES[view],
@@ -74,17 +81,17 @@ def queue(request: ConsoleRequest) -> HttpResponse:
         "after": after,
         "address": address,
         "is_narrowed": bool(filters.understood),
-        "may_share": Act.APPROVE in request.acts,
+        "may_share": Act.APPROVE in request.rights.everywhere,
     }
     return answer(request, "operations/queue.html", context, part="list", mark=mark)
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def search(request: ConsoleRequest) -> HttpResponse:
     """Any id: one hit opens it, several are listed."""
     text = clean_query(request.GET.get("q", ""))
-    found = find(text)
+    found = find(text, request.accounts)
     if len(found) == 1:
         return redirect("operation", found[0])
     now = default_engine().clock()
@@ -94,10 +101,10 @@ def search(request: ConsoleRequest) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def health_strip(request: ConsoleRequest) -> HttpResponse:
     """How the system is doing; the strip asks for it every ten seconds."""
-    found, now = health_lately(), default_engine().clock()
+    found, now = health_lately(request.accounts), default_engine().clock()
     mark = mark_of(request, found, now=now)
     return unchanged(request, mark, now=now) or answer(
         request, "operations/health.html", {"health": found}, part="strip", mark=mark
@@ -105,7 +112,7 @@ def health_strip(request: ConsoleRequest) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def keys_help(request: ConsoleRequest) -> HttpResponse:
     """All keys, as a page and as what `?` shows over another one."""
     return answer(request, "operations/keys_help.html", {"groups": KEYS}, part="keys")
@@ -128,7 +135,8 @@ def query_of(view: View, order: Order, understood: Mapping[str, str]) -> str:
 
 def _tabs(asked: Asked, kept: list[Kept], address: str, saved: str) -> list[dict[str, Any]]:
     """The views and the saved ones with their counts; one of them is where we are."""
-    counts = view_counts(asked.person, asked.now, [_asked_of(view.query, asked) for view in kept])
+    lists = [_asked_of(view.query, asked) for view in kept]
+    counts = view_counts(asked.person, asked.now, lists, asked.accounts)
     tabs: list[dict[str, Any]] = [
         {"name": VIEW_NAMES[view], "query": f"view={view}", "view": str(view)} for view in View
     ]
@@ -157,4 +165,5 @@ def _asked_of(query: str, asked: Asked) -> Asked:
         now=asked.now,
         order=order_of(view, names.get("sort", "")),
         narrow=narrow_of(names, asked.person),
+        accounts=asked.accounts,
     )

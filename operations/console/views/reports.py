@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 from operations.console.downloads import csv_download
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.reaching import account_within
 from operations.console.report_forms import ReportForm
 from operations.console.saying import in_words
 from operations.domain.money import Money
@@ -18,8 +19,9 @@ from operations.domain.report_preview import Preview
 from operations.jobs import wake_report
 from operations.models import Account, ReportFile
 from operations.models.report_file import ReportRow, ReportState, RowResult
+from operations.queries.access import narrowed
 from operations.queries.reports import PAGE, lines_to_show, result_lines
-from operations.services.accounts import UnknownAccount, account_for
+from operations.services.accounts import UnknownAccount
 from operations.services.engine import default_engine
 from operations.services.reporting import ReportRefused, let_apply, receive_report
 
@@ -28,14 +30,14 @@ _LISTED = 25
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def reports(request: ConsoleRequest) -> HttpResponse:
     """The newest imports, and a form for another."""
     return _page(request, ReportForm())
 
 
 @require_POST
-@allows(Act.DECIDE)
+@allows(Act.DECIDE, narrows=True)
 def upload(request: ConsoleRequest) -> HttpResponse:
     """Take a file in. Nothing is changed before somebody has looked at it."""
     # Reading what was posted is what runs the guard.
@@ -58,7 +60,7 @@ def upload(request: ConsoleRequest) -> HttpResponse:
     try:
         report = receive_report(
             engine=engine,
-            account=account_for(engine=engine, name=form.cleaned_data["account"]),
+            account=account_within(request, form.cleaned_data["account"]),
             name=file.name,
             file=file,
             mapping=form.mapping(),
@@ -78,9 +80,13 @@ def upload(request: ConsoleRequest) -> HttpResponse:
 def _page(request: ConsoleRequest, form: ReportForm, *, status: int = 200) -> HttpResponse:
     context = {
         "form": form,
-        "reports": ReportFile.objects.select_related("account").order_by("-pk")[:_LISTED],
+        "reports": ReportFile.objects.filter(**narrowed(request.accounts))
+        .select_related("account")
+        .order_by("-pk")[:_LISTED],
         "accounts": list(
-            Account.objects.filter(livemode=settings.RECONCILE.livemode).order_by("name")
+            Account.objects.filter(
+                livemode=settings.RECONCILE.livemode, **narrowed(request.accounts, "pk")
+            ).order_by("name")
         ),
         "most_mb": settings.RECONCILE.report_max_mb,
     }
@@ -111,7 +117,7 @@ def apply(request: ConsoleRequest, report_id: int) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.READ)
+@allows(Act.EXPORT)
 def report_results(request: ConsoleRequest, report_id: int) -> HttpResponse:
     """Every line with its result, as CSV, while it is read from the database."""
     found = _report(report_id)

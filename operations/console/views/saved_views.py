@@ -19,13 +19,14 @@ from operations.services.saving_views import ViewRefused
 
 
 @require_POST
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def save(request: ConsoleRequest) -> HttpResponse:
     """Keep a list for oneself or, by who may, for everybody."""
     engine = default_engine()
     address = QueryDict(request.POST.get("address", "")[:2_000])
     view = view_of(address.get("view", ""))
-    filters = read_filters(address, choices=choices(engine.clock()), person=str(request.user.pk))
+    offered = choices(engine.clock(), request.accounts)
+    filters = read_filters(address, choices=offered, person=str(request.user.pk))
     query = query_of(view, order_of(view, address.get("sort", "")), filters.understood)
     try:
         kept = saving_views.save_view(
@@ -33,7 +34,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
             name=request.POST.get("name", ""),
             query=query,
             shared=bool(request.POST.get("shared")),
-            may_share=Act.APPROVE in request.acts,
+            may_share=Act.APPROVE in request.rights.everywhere,
             actor=actor_of(request),
         )
     except ViewRefused as refusal:
@@ -44,14 +45,14 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 @require_POST
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def remove(request: ConsoleRequest, view_id: int) -> HttpResponse:
     """Let a kept view go; the operations in it are not touched."""
     try:
         saving_views.remove_view(
             engine=default_engine(),
             view_id=view_id,
-            may_share=Act.APPROVE in request.acts,
+            may_share=Act.APPROVE in request.rights.everywhere,
             actor=actor_of(request),
         )
         messages.success(request, _("The view is removed."))

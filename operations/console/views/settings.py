@@ -16,7 +16,7 @@ from operations.services.preferring import save_settings
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@allows(Act.READ)
+@allows(Act.READ, narrows=True)
 def own_settings(request: ConsoleRequest) -> HttpResponse:
     """Time zone, language, colours, keys and density: for whoever is signed in."""
     kept = UserSettings.objects.filter(user=request.user).first() or UserSettings()

@@ -1,0 +1,28 @@
+"""Django's admin as a site: who is let in, and by which door."""
+
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import resolve_url
+from django.utils.translation import gettext_lazy as _
+
+from operations.domain.access import Act
+from operations.queries.access import read_rights
+
+
+class StaffSite(AdminSite):
+    """For staff who read at every account: its lists know nothing of single ones."""
+
+    site_header = site_title = _("Reconcile: the tables")
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Whether this is one of them."""
+        return super().has_permission(request) and Act.READ in read_rights(request.user).everywhere
+
+    def login(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
+        """There is one door. Who is in already and may not come here is told so."""
+        if isinstance(request.user, User):
+            raise PermissionDenied
+        return redirect_to_login(request.GET.get("next", "/admin/"), resolve_url("login"))
