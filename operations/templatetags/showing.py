@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from babel.numbers import format_currency
 from django import template
 from django.forms import BaseForm, BoundField
 from django.template.context import Context
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
@@ -20,7 +22,7 @@ from operations.domain.masking import masked
 from operations.domain.money import Money, decimals, shown_decimals
 from operations.domain.orphans import Weighed
 from operations.domain.sentences import Outside, Sentence, Value
-from operations.models import Operation, Subscription
+from operations.models import AuditEntry, Operation, Subscription
 
 register = template.Library()
 
@@ -129,6 +131,35 @@ def outside(value: object) -> SafeString:
     """Text from outside: escaped, and its writing direction kept to itself."""
     text = _ISOLATES.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))
     return format_html('<bdi dir="auto">{}</bdi>', text)
+
+
+@register.simple_tag
+def amount(value: Money) -> SafeString:
+    """An amount to stand inside of a sentence."""
+    return format_html('<span class="money">{}</span>', money(value))
+
+
+@register.simple_tag
+def ident(value: object) -> SafeString:
+    """An id from outside to stand inside of a sentence."""
+    return format_html('<span class="id">{}</span>', outside(value))
+
+
+@register.simple_tag
+def operation_link(operation_id: object) -> SafeString:
+    """A link to an operation to stand inside of a sentence."""
+    address = reverse("operation", args=[operation_id])
+    return format_html('<a class="id" href="{}">{}</a>', address, short_id(operation_id))
+
+
+@register.simple_tag
+def deed(entry: AuditEntry) -> SafeString:
+    """What an audit entry says that somebody did, as a sentence."""
+    who = format_html("<strong>{}</strong>", outside(entry.actor_name))
+    words = wording.ACTION.get(entry.action)
+    if words is None:
+        return format_html("{}: {}", who, entry.action)
+    return format_html(str(words), who=who)
 
 
 @register.simple_tag
@@ -251,6 +282,12 @@ def label(value: str, words: str) -> str:
     """The word for a value, from the list of words named `words`."""
     table: dict[str, Any] = getattr(wording, words)
     return str(table.get(value, value))
+
+
+@register.filter
+def labels(values: Iterable[str], words: str) -> str:
+    """The words for several values, for one sentence."""
+    return "; ".join(label(value, words) for value in values)
 
 
 @register.simple_tag
