@@ -50,11 +50,13 @@ class Site:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http" and Receiver.serves(scope["path"]):
-            await self._hooks()(scope, receive, send)
+            await self.receiver(scope, receive, send)
         elif scope["type"] == "http":
             await self._pages(scope, receive, send)
 
-    def _hooks(self) -> Receiver:
+    @property
+    def receiver(self) -> Receiver:
+        """What takes the webhooks; the first one that comes makes it."""
         if self._receiver is None:
             self._receiver = Receiver(engine=default_engine, writer=Writer(_connect))
         return self._receiver

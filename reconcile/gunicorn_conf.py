@@ -25,8 +25,8 @@ _longest_call_s = int(
 
 worker_class = "reconcile.worker.Worker"
 workers = 2
-# The code is read once and shared: a worker that comes back serves a second sooner, and each has 60 MB
-# less of its own. Nothing is connected before the fork.
+# The code is read once and shared: a worker that comes back serves a second sooner, and each has
+# 60 MB less of its own. Nothing is connected before the fork.
 preload_app = True
 timeout = _longest_call_s + 15
 graceful_timeout = _longest_call_s + 5

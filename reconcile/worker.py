@@ -104,7 +104,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]
 
     CONFIG_KWARGS: dict[str, Any] = {
         "loop": "uvloop",
-        "http": PatientProtocol,
+        "http": "reconcile.direct:DirectProtocol",
         "lifespan": "on",
         "ws": "none",
         # Who is believed about the scheme is the bridge's to say; nobody is about the address.

@@ -203,7 +203,8 @@ STORE_FETCHED = _STORE.format(deliveries="0", backfill="$14::bigint", again="DO 
 #: What may make JSON that Python reads one that PostgreSQL refuses: characters written out (NUL
 #: and half pairs among them), other encodings, and numbers that are not finite or very large.
 _SUSPECTS = (b"\\u", b"\x00", b"\xef\xbb\xbf", b"NaN", b"Infinity")
-_LARGE = re.compile(rb"[0-9.][eE][+-]?[0-9]{3}")
+#: Only where a number can stand: in an id such letters are nothing odd.
+_LARGE = re.compile(rb"[:,\[]\s*-?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{3}")
 
 
 def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:

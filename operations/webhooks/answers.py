@@ -34,3 +34,16 @@ NOT_STORED = _refusal(503, "The event could not be stored.", retry_after_s=5)
 def refused(why: str) -> Answer:
     """It is not proven to be the provider's, or it is no event."""
     return _refusal(400, why)
+
+
+def headers_of(answer: Answer) -> list[tuple[bytes, bytes]]:
+    """Its headers over HTTP."""
+    headers = [
+        (b"content-type", answer.content_type.encode()),
+        (b"content-length", str(len(answer.body)).encode()),
+    ]
+    if answer.retry_after_s is not None:
+        headers.append((b"retry-after", str(answer.retry_after_s).encode()))
+    if answer is ONLY_POST:
+        headers.append((b"allow", b"POST"))
+    return headers

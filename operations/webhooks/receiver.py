@@ -1,7 +1,8 @@
 """The endpoint as an ASGI application of its own, in front of Django.
 
 An event is acknowledged after its commit. All that arrive while one commit is under way share the
-next one: that is what makes many senders cheap.
+next one: that is what makes many senders cheap. A delivery that came whole is taken without the
+application (`reconcile.worker`), by the same code.
 """
 
 import asyncio
@@ -51,6 +52,14 @@ class _CutOff(Exception):
     pass
 
 
+class NotTaken(Exception):
+    """A delivery is refused; `answer` says why."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        super().__init__(answer.status)
+
+
 class Receiver:
     """Takes deliveries to /webhooks/stripe/ and /webhooks/stripe/{account}/."""
 
@@ -91,46 +100,73 @@ class Receiver:
             return answers.TOO_LARGE
         except _CutOff:
             return answers.CUT_OFF
-        found = _ADDRESS.fullmatch(scope["path"])
-        account = (found["account"] or "") if found else ""
+        signature = headers.get(_SIGNATURE, b"")
+        account = account_in(scope["path"]) or ""
         try:
-            delivery = self._read(raw, headers, account)
-            if account and not delivery.account:
-                delivery = replace(delivery, account=await self._named(account))
-        except EventRefused as error:
-            log.warning("webhook_refused", reason=str(error), account=account)
-            return answers.refused(str(error))
+            if not self.knows(account):
+                # Only who is proven to be the provider may have us look for a name.
+                self._read(raw, signature, account)
+                self._remember(
+                    account, await asyncio.to_thread(_account_of, self._engine(), account)
+                )
+            taken = self.take(account, signature, raw)
+            return self.answer_to(await taken)
+        except NotTaken as refusal:
+            return refusal.answer
         except EventAccountUnknown:
             return answers.NO_ACCOUNT
-        try:
-            is_new = await self._writer.store(delivery)
         except NotStored:
             return answers.NOT_STORED
+
+    def knows(self, account: str) -> bool:
+        """Whether a delivery to the account of this name can be taken without asking the store."""
+        return not account or account in self._accounts
+
+    def take(self, account: str, signature: bytes, raw: bytes) -> asyncio.Future[bool]:
+        """Give one whole delivery to the writer; the future tells after the commit if it is new.
+
+        `account`: the name in the address, one that it knows. Raises NotTaken and NotStored, and so
+        may the future.
+        """
+        delivery = self._read(raw, signature, account)
+        if account and not delivery.account:
+            delivery = replace(delivery, account=self._accounts[account])
+        return self._writer.put(delivery)
+
+    def answer_to(self, is_new: bool) -> Answer:
+        """What the sender of a stored delivery is told; the workers are told, too."""
         if is_new:
             self._waker.events_wait()
         return answers.STORED if is_new else answers.STORED_BEFORE
 
-    def _read(self, raw: bytes, headers: Mapping[bytes, bytes], account: str) -> Delivery:
+    def _read(self, raw: bytes, signature: bytes, account: str) -> Delivery:
         engine = self._engine()
-        return read_delivery(
-            secrets=engine.webhook_secrets,
-            now=engine.clock(),
-            raw=raw,
-            signature=headers.get(b"stripe-signature", b"").decode("latin-1"),
-            endpoint_account=account,
-        )
+        try:
+            return read_delivery(
+                secrets=engine.webhook_secrets,
+                now=engine.clock(),
+                raw=raw,
+                signature=signature.decode("latin-1"),
+                endpoint_account=account,
+            )
+        except EventRefused as error:
+            log.warning("webhook_refused", reason=str(error), account=account)
+            raise NotTaken(answers.refused(str(error))) from error
 
-    async def _named(self, name: str) -> str:
-        if name not in self._accounts:
-            account = await asyncio.to_thread(_account_of, self._engine(), name)
-            if len(self._accounts) >= _MOST_NAMES:
-                self._accounts.clear()
-            self._accounts[name] = account[:64]
-        return self._accounts[name]
+    def _remember(self, name: str, account: str) -> None:
+        if len(self._accounts) >= _MOST_NAMES:
+            self._accounts.clear()
+        self._accounts[name] = account[:64]
+
+
+def account_in(path: str) -> str | None:
+    """The account's name in one of the endpoint's addresses, "" for none; None for others."""
+    found = _ADDRESS.fullmatch(path)
+    return None if found is None else found["account"] or ""
 
 
 def _account_of(engine: Engine, name: str) -> str:
-    """In a thread that keeps no connection."""
+    """In a thread that keeps no connection. Raises EventAccountUnknown."""
     try:
         return named_account(engine, name)
     finally:
@@ -162,12 +198,13 @@ class Waker:
             await asyncio.sleep(WAKE_EVERY_S)
 
 
-_READ = frozenset((b"stripe-signature", b"content-length"))
+_SIGNATURE, _LENGTH = b"stripe-signature", b"content-length"
+_READ = frozenset((_SIGNATURE, _LENGTH))
 
 
 async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
     """The whole body. Raises _TooLarge as soon as that is certain, and _CutOff."""
-    declared = headers.get(b"content-length", b"0")
+    declared = headers.get(_LENGTH, b"0")
     if declared.isdigit() and int(declared) > answers.MAX_BODY:
         raise _TooLarge
     try:
@@ -199,14 +236,7 @@ async def _parts(receive: Receive, limit: asyncio.Timeout) -> bytes:
 
 
 async def _send(answer: Answer, send: Send, *, closes: bool) -> None:
-    headers = [
-        (b"content-type", answer.content_type.encode()),
-        (b"content-length", str(len(answer.body)).encode()),
-    ]
-    if answer.retry_after_s is not None:
-        headers.append((b"retry-after", str(answer.retry_after_s).encode()))
-    if answer is answers.ONLY_POST:
-        headers.append((b"allow", b"POST"))
+    headers = answers.headers_of(answer)
     if closes:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})

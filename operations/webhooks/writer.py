@@ -47,22 +47,27 @@ class Writer:
         self._down_until = 0.0
         self._closing = False
 
-    async def store(self, delivery: Delivery) -> bool:
-        """Return after the commit: whether the event is new. Raises NotStored."""
+    def put(self, delivery: Delivery) -> asyncio.Future[bool]:
+        """Take a delivery; after the commit the future tells whether the event is new.
+
+        Raises NotStored, at once or from the future.
+        """
         size = _size(delivery)
         is_full = len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES_WAITING
         if self._closing or is_full:
             raise NotStored
+        loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._work())
-        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._task = loop.create_task(self._work())
+        done: asyncio.Future[bool] = loop.create_future()
+        done.add_done_callback(lambda _: self._gone(size))
         self._waiting.append((delivery, done))
         self._bytes += size
         self._arrived.set()
-        try:
-            return await done
-        finally:
-            self._bytes -= size
+        return done
+
+    def _gone(self, size: int) -> None:
+        self._bytes -= size
 
     async def close(self) -> None:
         """Store what waits, and end."""

@@ -1,4 +1,4 @@
-"""The pages of notices as they are used. What they look like at rest is looked at with all pages."""
+"""The pages of notices as they are used; at rest they are looked at with all pages."""
 
 from dataclasses import replace
 from ipaddress import ip_network

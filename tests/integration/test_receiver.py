@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,34 +14,26 @@ import psycopg
 import pytest
 import requests
 import structlog
-import uvicorn
 
 from operations.models import InboxItem, WebhookEvent
 from operations.services.engine import default_engine
 from operations.services.ingesting import Delivery, read_delivery
 from operations.webhooks.writer import Connection, NotStored, Writer
-from reconcile.asgi import Site, _connect
+from reconcile.asgi import _connect
 
 from .deliveries import WEBHOOKS, event, signature
 from .looping import run_apart
+from .serving_site import serving
 from .stage import SECRET, AtOnce
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("served")]
 
 
-@pytest.fixture
-def site() -> Iterator[str]:
-    """The site as gunicorn serves it, in a thread; its address."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(100)
-        config = uvicorn.Config(Site(), lifespan="on", log_config=None, ws="none")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+@pytest.fixture(params=["auto", "reconcile.direct:DirectProtocol"], ids=["asgi", "direct"])
+def site(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The site in a thread, its application alone or as gunicorn serves it; its address."""
+    with serving(request.param) as address:
+        yield address
 
 
 def post(site: str, raw: bytes, path: str = WEBHOOKS, **headers: str) -> requests.Response:
@@ -122,13 +113,17 @@ def delivery(event_id: str) -> Delivery:
     )
 
 
+async def stored_by(writer: Writer, delivery: Delivery) -> bool:
+    return await writer.put(delivery)
+
+
 def test_while_the_store_is_down_nothing_is_acknowledged() -> None:
     async def nobody() -> Connection:
         raise psycopg.OperationalError("connection refused")
 
     async def store() -> list[Any]:
         writer = Writer(nobody)
-        asked = [writer.store(delivery(f"evt_{number}")) for number in range(5)]
+        asked = [stored_by(writer, delivery(f"evt_{number}")) for number in range(5)]
         told = await asyncio.gather(*asked, return_exceptions=True)
         await writer.close()
         return told
@@ -149,10 +144,10 @@ def test_writer_that_died_tells_who_waits_and_comes_back() -> None:
 
     async def store() -> tuple[list[Any], bool]:
         writer = Writer(ends_once)
-        asked = [writer.store(delivery(f"evt_{number % 2}")) for number in range(5)]
+        asked = [stored_by(writer, delivery(f"evt_{number % 2}")) for number in range(5)]
         told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10)
         await asyncio.sleep(0.6)  # It leaves a database that is down alone for half a second.
-        again = await writer.store(delivery("evt_0"))
+        again = await stored_by(writer, delivery("evt_0"))
         await writer.close()
         return told, again
 
@@ -168,11 +163,11 @@ def test_more_bytes_than_fit_are_refused_at_once(monkeypatch: pytest.MonkeyPatch
     async def store() -> list[Any]:
         writer = Writer(_connect)
         asked = [
-            writer.store(replace(delivery(f"evt_{number}"), raw=b" " * 2_000))
+            stored_by(writer, replace(delivery(f"evt_{number}"), raw=b" " * 2_000))
             for number in range(5)
         ]
         told = await asyncio.gather(*asked, return_exceptions=True)
-        again = await writer.store(delivery("evt_9"))
+        again = await stored_by(writer, delivery("evt_9"))
         await writer.close()
         return [*told, again]
 
@@ -184,7 +179,7 @@ def test_more_bytes_than_fit_are_refused_at_once(monkeypatch: pytest.MonkeyPatch
 def test_what_could_not_be_stored_is_in_no_log() -> None:
     async def store() -> Any:
         writer = Writer(_connect)
-        told = await writer.store(replace(delivery("evt_0"), payload='{"secret order": }'))
+        told = await stored_by(writer, replace(delivery("evt_0"), payload='{"secret order": }'))
         await writer.close()
         return told
 
