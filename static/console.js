@@ -21,6 +21,7 @@
   /* ----------------------------------------------------------- in hand or not */
   const typed = new WeakSet();
   document.addEventListener("input", (event) => { if (event.target.form) typed.add(event.target.form); });
+  document.addEventListener("reset", (event) => typed.delete(event.target));
   const isTyped = (form) => typed.has(form) || "typed" in form.dataset;
   let pointed = null; // what the pointer rests on; a finger that left the glass rests nowhere
   document.addEventListener("pointerover", (event) => {
@@ -33,7 +34,7 @@
       || region.contains(document.activeElement)
       || (selection && !selection.isCollapsed && selection.containsNode(region, true))
       || all("form", region).some(isTyped)
-      || region.querySelector("[data-rows] :checked, details[open] form, .is-busy, .htmx-request") !== null;
+      || region.querySelector(":is([data-rows], [data-ticks]) :checked, details[open] form, .is-busy, .htmx-request") !== null;
   };
 
   /* ----------------------------------------------------------------- swapping */
@@ -71,7 +72,7 @@
     const had = region.contains(document.activeElement) ? document.activeElement : null;
     const row = had?.closest("[data-rows] > *");
     const next = row?.nextElementSibling;
-    const open = all("details[open][id]", region), ticked = all("[data-rows] :checked", region);
+    const open = all("details[open][id]", region), ticked = all(":is([data-rows], [data-ticks]) :checked", region);
     region.replaceWith(fresh);
     ready(fresh);
     for (const { id } of open) byId(id)?.setAttribute("open", "");
@@ -91,7 +92,7 @@
       writeTimes(region, fresh);
       return false;
     }
-    if (isWanted || !isInHand(region)) put(region, fresh);
+    if (isWanted || region.dataset.hold === "never" || !isInHand(region)) put(region, fresh);
     else waiting.set(id, fresh);
     return !waiting.has(id);
   };
@@ -257,6 +258,14 @@
     lastTicked = list[to].id;
     return true;
   };
+  document.addEventListener("change", (event) => {
+    const form = closest(event, "[data-ticks]");
+    if (!form) return;
+    const boxes = all("[data-rows] [type=checkbox]", form);
+    if (event.target.matches("[data-tick-page]")) for (const box of boxes) box.checked = event.target.checked;
+    const told = form.querySelector("[data-ticked]"), count = boxes.filter((box) => box.checked).length;
+    if (told) told.textContent = told.dataset[form.elements.all?.checked ? "tickedAll" : "ticked"].replace("{count}", count);
+  });
   const press = (key) => {
     const target = all("[data-key]").find((one) => one.dataset.key === key && isVisible(one));
     if (!target) return false;
@@ -271,6 +280,8 @@
       return true;
     }
     if (isField(event.target)) return event.target.type !== "search" && (event.target.blur(), true);
+    const clear = all("[data-ticks] [type=reset]").find(isVisible);
+    if (clear) return clear.click(), true;
     if (!document.querySelector("[data-key=Escape]")) return false;
     return (all("main form").some(isTyped) && !confirm(words.leave)) || press("Escape");
   };

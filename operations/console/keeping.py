@@ -28,6 +28,7 @@ _PAGES = {
     "approve": "operation",
     "reject": "operation",
     "clear-attention": "operation",
+    "bulk-begin": "bulk-run",
 }
 
 
@@ -40,7 +41,8 @@ def page_of(request: HttpRequest) -> str:
     except Resolver404:
         return ""
     page = _PAGES.get(found.url_name or "")
-    return reverse(page, args=[found.kwargs["operation_id"]]) if page else ""
+    # What the page is about is named first.
+    return reverse(page, args=list(found.kwargs.values())[:1]) if page else ""
 
 
 def signed_copy(request: HttpRequest) -> str:

@@ -56,18 +56,20 @@ _HOLES = (
 )
 
 
-def lines_of(rows: Sequence[QueueRow], *, person: str, now: datetime) -> SafeString:
-    """The lines of these rows as `person` sees them now, as HTML."""
+def lines_of(
+    rows: Sequence[QueueRow], *, person: str, now: datetime, ticks: bool = False
+) -> SafeString:
+    """The lines of these rows as `person` sees them now, as HTML. `ticks`: they can be selected."""
     if not rows:
         return mark_safe("")
-    row_of, maker = _row_template(), _Lines(person, now)
+    row_of, maker = _row_template(ticks), _Lines(person, now)
     return mark_safe("".join([row_of(maker.cells(row)) for row in rows]))  # noqa: S308 - see `cells`
 
 
-def _row_template() -> Callable[[dict[str, str]], str]:
+def _row_template(ticks: bool) -> Callable[[dict[str, str]], str]:
     """`_row.html` in the reader's language, to be filled in."""
     holes = {name: mark_safe(f"\x00{name}\x00") for name in _HOLES}  # noqa: S308 - constants
-    pieces = get_template("operations/_row.html").render(holes).split("\x00")
+    pieces = get_template("operations/_row.html").render({**holes, "ticks": ticks}).split("\x00")
     pieces[::2] = [piece.replace("%", "%%") for piece in pieces[::2]]
     pieces[1::2] = [f"%({name})s" for name in pieces[1::2]]
     return "".join(pieces).__mod__

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, F
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from psycopg.types.numeric import Int8
 
+from operations.domain.access import Accounts
 from operations.domain.bulk import Outlook, Standing
 from operations.domain.closure import Absence
 from operations.domain.csv_lines import Cell
@@ -132,14 +133,22 @@ def rows_to_show(run: BulkRun, *, show: str, after: int, most: int = PAGE) -> li
     return list(rows.order_by("place")[: most + 1])
 
 
-def runs_to_show() -> list[BulkRun]:
+def runs_of(accounts: Accounts) -> QuerySet[BulkRun]:
+    """The runs that hold operations of these accounts alone."""
+    if accounts is None:
+        return BulkRun.objects.all()
+    others = BulkRow.objects.filter(run=OuterRef("pk")).exclude(operation__account__in=accounts)
+    return BulkRun.objects.filter(~Exists(others))
+
+
+def runs_to_show(accounts: Accounts) -> list[BulkRun]:
     """The newest runs that were started, newest first. One query."""
-    return list(BulkRun.objects.exclude(state=BulkState.PREVIEWED).order_by("-pk")[:LISTED])
+    return list(runs_of(accounts).exclude(state=BulkState.PREVIEWED).order_by("-pk")[:LISTED])
 
 
-def runs_that_wait() -> int:
+def runs_that_wait(accounts: Accounts) -> int:
     """How many runs wait for a second person."""
-    return BulkRun.objects.filter(state=BulkState.WAITING).count()
+    return runs_of(accounts).filter(state=BulkState.WAITING).count()
 
 
 RESULT_HEADER = (

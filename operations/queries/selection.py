@@ -1,10 +1,13 @@
 """Which operations a list holds, not a page of it but all that its filters leave."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
 
+from operations.domain.access import Accounts
+from operations.models import Operation
 from operations.queries.narrowing import Condition
 from operations.queries.parts import Asked, Part
 
@@ -30,6 +33,15 @@ def matching(asked: Asked, *, most: int) -> Selected:
             return Selected(ids=list(ids)[:most], is_cut=True)
         is_cut = is_cut or (part.is_filtered and _has_more(part))
     return Selected(ids=list(ids), is_cut=is_cut)
+
+
+def of_accounts(ids: Sequence[UUID], accounts: Accounts) -> list[UUID]:
+    """Those of these operations that belong to these accounts, in their order. One query or none."""
+    if accounts is None:
+        return list(ids)
+    theirs = Operation.objects.filter(pk__in=ids, account__in=accounts)
+    found = set(theirs.values_list("pk", flat=True))
+    return [pk for pk in ids if pk in found]
 
 
 def _ids(chosen: Condition) -> list[UUID]:

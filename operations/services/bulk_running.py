@@ -23,6 +23,8 @@ CHUNK = 500
 ASKING = frozenset([BulkAction.LOOK_UP, BulkAction.CLOSE_SUCCEEDED])
 #: How many of those that ask the provider are taken on before the run is looked at again.
 _ASKED = 20
+#: How many workers one run may keep busy.
+_WORKERS = 4
 #: How long a worker is believed to be at it without a sign of life, in seconds.
 LEASE_S = 120
 
@@ -61,6 +63,13 @@ def _ask_for_some(engine: Engine, run: BulkRun, is_over: Callable[[], bool]) -> 
         if is_over():
             break
     return done
+
+
+def workers_for(run: BulkRun) -> int:
+    """How many may work on it at once to some good: one for each chunk, and not all there are."""
+    if BulkAction(run.action) in ASKING:
+        return 1
+    return max(1, min(_WORKERS, -(-run.acts // CHUNK)))
 
 
 def runs_left_lying(*, engine: Engine) -> list[int]:

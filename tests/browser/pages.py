@@ -63,6 +63,11 @@ PAGES: tuple[Shown, ...] = (
     _at("money", "money"),
     _at("inbox", "inbox"),
     _at("backfill", "backfill"),
+    _at("bulk-runs", "bulk"),
+    _at("bulk-preview", "bulk-run", bulk_id="bulk_preview_id"),
+    _at("bulk-waiting", "bulk-run", bulk_id="bulk_waiting_id"),
+    _at("bulk-running", "bulk-run", bulk_id="bulk_running_id"),
+    _at("bulk-ended", "bulk-run", bulk_id="bulk_ended_id"),
     _at("reports", "reports"),
     _at("report", "report", report_id="report_id"),
     _at("notices", "subscriptions"),
@@ -77,7 +82,7 @@ PAGES: tuple[Shown, ...] = (
 )
 
 #: Answers to a GET that are no pages.
-FILES = {"report-results"}
+FILES = {"report-results", "bulk-results"}
 
 
 def unlisted() -> list[str]:

@@ -1,13 +1,16 @@
 """One of everything that the console shows: what every page is looked at with."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from operations.domain.bulk import BulkAction, BulkLimits
 from operations.models import (
     WORKER,
     AuditEntry,
@@ -23,13 +26,16 @@ from operations.models import (
 )
 from operations.services.adding_up import compare_total
 from operations.services.backfilling import fetch_events
+from operations.services.bulk import Begin, begin
+from operations.services.bulk_previewing import preview
+from operations.services.bulk_running import run_bulk
 from operations.services.draining import drain
-from operations.services.engine import default_engine
+from operations.services.engine import Engine, default_engine
 from operations.services.looking_up import look_up
 from operations.services.notifying import deliver_due
 from operations.services.report_reading import read_report
 from operations.services.summing import mark_changed_hours, mark_every_hour, sum_next_hour
-from tests.integration.console.scenes import JOB, PASSWORD, Scenes, person
+from tests.integration.console.scenes import DANA, JOB, PASSWORD, Scenes, person
 from tests.integration.deliveries import deliver, event
 from tests.integration.reports import export, known_line_of, line
 from tests.integration.stage import SECRET
@@ -53,6 +59,7 @@ def make_world(scenes: Scenes, settings: Any) -> World:
     world |= _notices(client, scenes)
     world |= _inbox(scenes, world["operation_id"])
     world |= _files_and_runs(client, scenes)
+    world |= _bulk(scenes, admin, world)
     mark_every_hour()
     mark_changed_hours(engine=default_engine())
     while sum_next_hour():
@@ -62,7 +69,6 @@ def make_world(scenes: Scenes, settings: Any) -> World:
 
 
 def _settings(config: Any) -> Any:
-    from dataclasses import replace
     from ipaddress import ip_network
 
     notices = replace(config.notices, allow_networks=(ip_network("127.0.0.0/8"),))
@@ -112,6 +118,40 @@ def _orphans(scenes: Scenes) -> World:
     return {
         "refund_id": ProviderRefund.objects.get(provider_object_id=made).pk,
         "discrepancy_id": Discrepancy.objects.latest("pk").pk,
+    }
+
+
+def _bulk(scenes: Scenes, admin: User, world: World) -> World:
+    """A run in each of its states, the ended one with several results."""
+    maya = replace(DANA, id=str(admin.pk), name="Maya Kline")
+    engine = scenes.engine()
+    alone = replace(engine, bulk_alone=BulkLimits(rows=0))
+    absent = [scenes.unknown(made=False, looked=1, ago=600, amount=990 + n) for n in range(2)]
+    unlooked = scenes.unknown(made=False, order=HOSTILE, reference="bulk", currency="eur")
+    seen = [row.pk for row in (*absent, unlooked)]
+    seen += [world["settled_id"], world["waiting_id"], world["hostile_id"]]
+
+    def run(with_engine: Engine, *ids: UUID, begun: bool = True) -> int:
+        made = preview(engine=engine, action=BulkAction.CLOSE_FAILED, ids=ids, actor=maya)
+        if with_engine is alone:
+            made = preview(engine=alone, action=BulkAction.CLOSE_FAILED, ids=ids, actor=DANA)
+        if begun:
+            said = Begin(count=made.acts, note=HOSTILE, kind="dashboard", reference=HOSTILE[:200])
+            actor = DANA if with_engine is alone else maya
+            begin(engine=with_engine, run_id=made.pk, saying=said, actor=actor)
+        return made.pk
+
+    ended = run(engine, *seen)
+    waiting = run(alone, seen[0], seen[1])
+    previewed = run(engine, *seen, begun=False)
+    running = run(engine, seen[1], seen[2])
+    while run_bulk(engine=engine, run_id=ended, is_over=lambda: False):
+        pass
+    return {
+        "bulk_ended_id": ended,
+        "bulk_waiting_id": waiting,
+        "bulk_preview_id": previewed,
+        "bulk_running_id": running,
     }
 
 

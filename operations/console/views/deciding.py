@@ -17,6 +17,7 @@ from operations.console.saying import show_refusal
 from operations.console.views.operation import context_of, dossier_or_404
 from operations.domain.closure import may_be_reopened
 from operations.domain.statuses import Status
+from operations.queries.bulk import runs_that_wait
 from operations.queries.dossier import Dossier
 from operations.queries.proposals import waiting_proposals
 from operations.services import noting, reissuing, reopening
@@ -108,7 +109,12 @@ def add_note(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
 def proposals(request: ConsoleRequest) -> HttpResponse:
     """What waits for a second person, oldest first, and how much of it this person may answer."""
     rows, counts = waiting_proposals(str(request.user.pk), request.accounts)
-    context = {"proposals": rows, "counts": counts, "actor_id": str(request.user.pk)}
+    context = {
+        "proposals": rows,
+        "counts": counts,
+        "actor_id": str(request.user.pk),
+        "bulk_waiting": runs_that_wait(request.accounts),
+    }
     return answer(request, "operations/proposals.html", context)
 
 

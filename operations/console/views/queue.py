@@ -60,6 +60,7 @@ def queue(request: ConsoleRequest) -> HttpResponse:
     after = request.GET.get("after", "")
     page = queue_page(asked, after=after)
     address = query_of(view, order, filters.understood)
+    ticks = Act.BULK in request.acts
     tabs = _tabs(
         asked,
         views_of(person, shared=request.accounts is None),
@@ -77,7 +78,8 @@ def queue(request: ConsoleRequest) -> HttpResponse:
         "order": order,
         "order_name": ORDER_NAMES[order],
         "page": page,
-        "lines": lines_of(page.rows, person=person, now=now),
+        "lines": lines_of(page.rows, person=person, now=now, ticks=ticks),
+        "ticks": ticks,
         "after": after,
         "address": address,
         "is_narrowed": bool(filters.understood),

@@ -30,6 +30,7 @@ def addresses() -> list[str]:
         "discrepancy_id": 1,
         "report_id": 1,
         "run_id": 1,
+        "bulk_id": 1,
         "event_pk": 1,
         "account_id": 1,
         "key_id": 1,

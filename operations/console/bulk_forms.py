@@ -1,0 +1,73 @@
+"""The forms for acting on many at once."""
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from operations.console import wording
+from operations.domain.bulk import BulkAction
+from operations.services.bulk import KINDS_FOR_FAILED, Begin
+
+#: Takes a list away as a file; it is no run.
+EXPORT = "export"
+
+
+class SelectionForm(forms.Form):
+    """Which operations were chosen in a list, and what for."""
+
+    action = forms.ChoiceField(choices=[(name, name) for name in (*BulkAction, EXPORT)])
+    all = forms.BooleanField(required=False)
+    address = forms.CharField(required=False, max_length=2_000)
+
+
+class BeginForm(forms.Form):
+    """Why it is done to all of them, and what it rests on."""
+
+    count = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    note = forms.CharField(
+        label=_("Note"),
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Write a note: why is this done to all of them?")},
+    )
+    kind = forms.ChoiceField(
+        label=_("Evidence"),
+        required=False,
+        choices=[
+            ("", _("Choose what you saw")),
+            *((kind, wording.EVIDENCE[kind]) for kind in KINDS_FOR_FAILED),
+        ],
+    )
+    reference = forms.CharField(label=_("Reference"), max_length=255, required=False)
+    typed = forms.CharField(max_length=20, required=False)
+
+    def clean(self) -> dict[str, object]:
+        """Whoever closes many types out how many."""
+        cleaned: dict[str, object] = super().clean() or self.cleaned_data
+        if self.wants_typing and str(cleaned.get("typed", "")).strip() != str(cleaned.get("count")):
+            self.add_error("typed", _("Type the number to go on."))
+        return cleaned
+
+    def __init__(self, *args: object, action: str, **more: object) -> None:
+        super().__init__(*args, **more)  # type: ignore[arg-type]
+        self.wants_typing = BulkAction(action).outcome is not None
+        self.wants_evidence = action == BulkAction.CLOSE_FAILED
+
+    def begin(self) -> Begin:
+        """What a valid form says."""
+        cleaned = self.cleaned_data
+        return Begin(
+            count=cleaned["count"],
+            note=cleaned["note"],
+            kind=cleaned["kind"],
+            reference=cleaned["reference"],
+        )
+
+
+class BulkAnswerForm(forms.Form):
+    """A second person's answer to a run, or the first one's taking it back."""
+
+    note = forms.CharField(
+        max_length=4_000,
+        widget=forms.Textarea,
+        error_messages={"required": _("Write a note: what did you check?")},
+    )

@@ -1,0 +1,222 @@
+"""Runs that act on many operations: what each will do, how far it is, and what came of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_POST
+
+from operations.console.bulk_forms import BeginForm, BulkAnswerForm
+from operations.console.bulk_lines import (
+    button_of,
+    groups_of,
+    page_of_lines,
+    reasons_of,
+    results_shown,
+    tallies_of,
+    totals_of,
+)
+from operations.console.bulk_wording import ACTION, RESULT, STATE
+from operations.console.downloads import csv_download
+from operations.console.keeping import kept_fields
+from operations.console.live import mark_of, unchanged
+from operations.console.pages import answer
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.domain.bulk import BulkAction, Outlook
+from operations.jobs import wake_bulk
+from operations.models import BulkRun, BulkState
+from operations.queries.bulk import LISTED, result_lines, results_of, runs_of, runs_to_show
+from operations.services import bulk as services
+from operations.services.bulk import PreviewStale
+from operations.services.bulk_previewing import BulkRefused, look_anew
+from operations.services.bulk_previewing import retry as preview_again
+from operations.services.bulk_running import workers_for
+from operations.services.engine import default_engine
+
+
+@require_GET
+@allows(Act.READ, narrows=True)
+def runs(request: ConsoleRequest) -> HttpResponse:
+    """The newest runs."""
+    found = [(run, ACTION[run.action], STATE[run.state]) for run in runs_to_show(request.accounts)]
+    return answer(request, "operations/bulk_runs.html", {"runs": found, "most": LISTED})
+
+
+@require_GET
+@allows(Act.READ, narrows=True)
+def run(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """What it will do, how far it is, or what came of it."""
+    found, now = _run(request, bulk_id), default_engine().clock()
+    facts = (found.pk, found.state, found.stopped_at, sorted(results_of(found).counts.items()))
+    mark = mark_of(request, request.GET.urlencode(), *facts, now=now)
+    if same := unchanged(request, mark, now=now):
+        return same
+    form = _fresh_form(found, **kept_fields(request))
+    return _page(request, found, form, mark=mark)
+
+
+@require_POST
+@allows(Act.BULK, narrows=True)
+def begin(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """Let what the preview shows be done."""
+    found = _run(request, bulk_id)
+    form = BeginForm(request.POST, action=found.action)
+    if found.state == BulkState.PREVIEWED and not form.is_valid():
+        return _page(request, found, form, status=422)
+    try:
+        # The same form once more: it has begun already.
+        if found.state == BulkState.PREVIEWED:
+            found = services.begin(
+                engine=default_engine(),
+                run_id=bulk_id,
+                saying=form.begin(),
+                actor=actor_of(request),
+            )
+            _wake(found)
+    except PreviewStale as stale:
+        return _stale(request, found, form, stale)
+    except BulkRefused as refusal:
+        form.add_error(refusal.field or None, str(refusal))
+        return _page(request, found, form, status=422)
+    return redirect("bulk-run", bulk_id)
+
+
+def _stale(
+    request: ConsoleRequest, found: BulkRun, form: BeginForm, stale: PreviewStale
+) -> HttpResponse:
+    """The list as it is now, with what changed; what was typed stays, but for the number."""
+    fresh = look_anew(engine=default_engine(), run_id=found.pk, ids=(), actor=actor_of(request))
+    typed = {name: form.cleaned_data[name] for name in ("note", "kind", "reference")}
+    context: dict[str, Any] = {"is_stale": True, "moved": [row.operation for row in stale.moved]}
+    return _page(request, fresh, _fresh_form(fresh, **typed), status=409, **context)
+
+
+@require_POST
+@allows(Act.APPROVE, narrows=True)
+def approve(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """A second person lets it begin."""
+    return _answer(request, bulk_id, services.approve)
+
+
+@require_POST
+@allows(Act.BULK, narrows=True)
+def reject(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """A second person turns it down, or who proposed it takes it back."""
+    is_own = _run(request, bulk_id).made_by == str(request.user.pk)
+    if not is_own and not runs_of(request.rights.accounts(Act.APPROVE)).filter(pk=bulk_id).exists():
+        raise PermissionDenied
+    return _answer(request, bulk_id, services.reject)
+
+
+def _answer(request: ConsoleRequest, bulk_id: int, decide: Callable[..., BulkRun]) -> HttpResponse:
+    found, form = _run(request, bulk_id), BulkAnswerForm(request.POST)
+    if not form.is_valid():
+        context: dict[str, Any] = {"answer_form": form}
+        return _page(request, found, _fresh_form(found), status=422, **context)
+    try:
+        note = form.cleaned_data["note"]
+        found = decide(engine=default_engine(), run_id=bulk_id, note=note, actor=actor_of(request))
+    except BulkRefused as refusal:
+        context = {"answer_form": form, "refused": str(refusal)}
+        return _page(request, found, _fresh_form(found), status=409, **context)
+    _wake(found)
+    return redirect("bulk-run", bulk_id)
+
+
+@require_POST
+@allows(Act.BULK, narrows=True)
+def stop(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """Leave alone what has not had its turn."""
+    found = _run(request, bulk_id)
+    try:
+        services.stop(engine=default_engine(), run_id=bulk_id, actor=actor_of(request))
+    except BulkRefused as refusal:
+        context = {"refused": str(refusal)}
+        return _page(request, found, _fresh_form(found), status=409, **context)
+    return redirect("bulk-run", bulk_id)
+
+
+@require_POST
+@allows(Act.BULK, narrows=True)
+def retry(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """Look anew at what was not done, or at a preview as it stands now."""
+    found, engine, actor = _run(request, bulk_id), default_engine(), actor_of(request)
+    try:
+        if found.state == BulkState.ENDED:
+            fresh = preview_again(engine=engine, run_id=bulk_id, actor=actor)
+        else:
+            fresh = look_anew(engine=engine, run_id=bulk_id, ids=(), actor=actor)
+    except BulkRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("bulk-run", bulk_id)
+    return redirect("bulk-run", fresh.pk)
+
+
+@require_GET
+@allows(Act.EXPORT, narrows=True)
+def results(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
+    """Every row with its result, as CSV, while it is read from the database."""
+    found = _run(request, bulk_id)
+    told = {"what": "bulk_results", "bulk_run": found.pk, "rows": found.rows}
+    services.tell_of_export(engine=default_engine(), what=told, actor=actor_of(request))
+    return csv_download(result_lines(found), name=f"bulk-{found.pk}.csv")
+
+
+def _run(request: ConsoleRequest, bulk_id: int) -> BulkRun:
+    """A run of accounts where this person may do what the view does; of others it is not there."""
+    found = runs_of(request.accounts).filter(pk=bulk_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _wake(run: BulkRun) -> None:
+    if run.state == BulkState.RUNNING:
+        wake_bulk(run.pk, workers=workers_for(run))
+
+
+def _fresh_form(run: BulkRun, **typed: Any) -> BeginForm:
+    return BeginForm(action=run.action, initial=typed | {"count": run.acts})
+
+
+def _page(
+    request: ConsoleRequest,
+    run: BulkRun,
+    form: BeginForm,
+    *,
+    status: int = 200,
+    mark: str = "",
+    **more: Any,
+) -> HttpResponse:
+    show, after = request.GET.get("show", ""), request.GET.get("after", "")
+    place = int(after) if after.isdecimal() and len(after) < 6 else 0
+    context: dict[str, Any] = {
+        "run": run,
+        "form": form,
+        "action": ACTION[run.action],
+        "state": STATE[run.state],
+        "closes": BulkAction(run.action).outcome is not None,
+        "may_bulk": Act.BULK in request.acts,
+        "may_export": Act.EXPORT in request.acts,
+        "is_own": run.made_by == str(request.user.pk),
+        "reasons": reasons_of(run),
+        "tallies": tallies_of(run),
+        "totals": totals_of(run),
+        "after": after,
+    }
+    if run.state in (BulkState.PREVIEWED, BulkState.WAITING, BulkState.REJECTED):
+        show = show if show in set(Outlook) else ""
+        context |= {"groups": groups_of(run, show=show, after=place), "button": button_of(run)}
+    else:
+        show = show if show in RESULT else ""
+        found = results_of(run)
+        lines, more_after = page_of_lines(run, show=show, after=place)
+        context |= {"results": found, "shown_results": results_shown(found)}
+        context |= {"lines": lines, "more_after": more_after, "to_do": found.done + found.waiting}
+    context |= {"show": show} | more
+    return answer(
+        request, "operations/bulk_run.html", context, part="run", status=status, mark=mark
+    )
