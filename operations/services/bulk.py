@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from operations.domain.audit import Actor
 from operations.domain.bulk import (
@@ -16,6 +15,7 @@ from operations.domain.bulk import (
     Outlook,
 )
 from operations.domain.closure import EvidenceKind
+from operations.domain.sentences import Outside, say
 from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, BulkState
 from operations.queries.bulk import moved_since
 from operations.services.bulk_previewing import BulkRefused
@@ -58,7 +58,7 @@ def begin(*, engine: Engine, run_id: int, saying: Begin, actor: Actor) -> BulkRu
     """
     run = _locked(run_id)
     if run.made_by != actor.id:
-        raise BulkRefused(_("{name} made this preview.").format(name=run.made_by_name))
+        raise BulkRefused(say("{name} made this preview.", name=Outside(run.made_by_name)))
     if run.state != BulkState.PREVIEWED:
         return run
     action = BulkAction(run.action)
@@ -84,15 +84,15 @@ def begin(*, engine: Engine, run_id: int, saying: Begin, actor: Actor) -> BulkRu
 
 def _check(run: BulkRun, action: BulkAction, saying: Begin) -> None:
     if not run.acts:
-        raise BulkRefused(_("Nothing can be done with any of these."))
+        raise BulkRefused(say("Nothing can be done with any of these."))
     if not saying.note.strip():
-        raise BulkRefused(_("Write a note: why is this done to all of them?"), "note")
+        raise BulkRefused(say("Write a note: why is this done to all of them?"), "note")
     if action is not BulkAction.CLOSE_FAILED:
         return
     if saying.kind not in KINDS_FOR_FAILED:
-        raise BulkRefused(_("Choose what you saw."), "kind")
+        raise BulkRefused(say("Choose what you saw."), "kind")
     if not saying.reference.strip():
-        raise BulkRefused(_("Name the evidence: a case number or an address."), "reference")
+        raise BulkRefused(say("Name the evidence: a case number or an address."), "reference")
 
 
 @transaction.atomic
@@ -100,7 +100,7 @@ def approve(*, engine: Engine, run_id: int, note: str, actor: Actor) -> BulkRun:
     """A second person lets a run begin. Raises BulkRefused."""
     run = _waiting(run_id)
     if run.made_by == actor.id:
-        raise BulkRefused(_("You proposed this; another person has to decide."))
+        raise BulkRefused(say("You proposed this; another person has to decide."))
     _decide(engine, run, note, actor)
     _go(engine, run)
     _audit(engine, run, "bulk_approved", actor, note)
@@ -126,7 +126,7 @@ def stop(*, engine: Engine, run_id: int, actor: Actor) -> BulkRun:
     """
     run = _locked(run_id)
     if run.state != BulkState.RUNNING:
-        raise BulkRefused(_("It does not run."))
+        raise BulkRefused(say("It does not run."))
     if run.stopped_at is not None:
         return run
     now = engine.clock()
@@ -169,13 +169,13 @@ def _locked(run_id: int) -> BulkRun:
 def _waiting(run_id: int) -> BulkRun:
     run = _locked(run_id)
     if run.state != BulkState.WAITING:
-        raise BulkRefused(_("It does not wait for a second person."))
+        raise BulkRefused(say("It does not wait for a second person."))
     return run
 
 
 def _decide(engine: Engine, run: BulkRun, note: str, actor: Actor) -> None:
     if not note.strip():
-        raise BulkRefused(_("Write a note: what did you check?"), "note")
+        raise BulkRefused(say("Write a note: what did you check?"), "note")
     run.decided_by, run.decided_by_name = actor.id, actor.name
     run.decided_at, run.decision_note = engine.clock(), note.strip()
 

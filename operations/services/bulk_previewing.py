@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from operations.domain.audit import Actor
 from operations.domain.bulk import (
@@ -20,6 +19,7 @@ from operations.domain.bulk import (
     run_reasons,
     tally,
 )
+from operations.domain.sentences import Refusal, say
 from operations.models import Account, BulkRow, BulkRun, BulkState
 from operations.models.bulk import NOT_DONE
 from operations.models.grouping import insert_many
@@ -31,12 +31,8 @@ from operations.services.engine import Engine
 _PREVIEW_LASTS = timedelta(days=1)
 
 
-class BulkRefused(Exception):
-    """This can't be done; nothing was changed. `field` names what to mend, "" for none."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        self.field = field
-        super().__init__(message)
+class BulkRefused(Refusal):
+    """This can't be done; nothing was changed."""
 
 
 @transaction.atomic
@@ -54,11 +50,11 @@ def preview(
     `selection`: how they were chosen, to choose anew. Raises BulkRefused.
     """
     if len(ids) > MOST_ROWS:
-        raise BulkRefused(_("More than {most} can't be chosen at once.").format(most=MOST_ROWS))
+        raise BulkRefused(say("More than {most} can't be chosen at once.", most=MOST_ROWS))
     now = engine.clock()
     stood = stand(list(dict.fromkeys(ids)), person=actor.id, now=now)
     if not stood:
-        raise BulkRefused(_("Choose at least one operation."))
+        raise BulkRefused(say("Choose at least one operation."))
     run, lines = _foreseen(engine, action, stood, actor)
     run.selection = dict(selection or {})
     run.retry_of = retry_of
@@ -134,7 +130,7 @@ def retry(*, engine: Engine, run_id: int, actor: Actor) -> BulkRun:
     """Preview anew what an ended run did not do. Raises BulkRefused."""
     run = BulkRun.objects.get(pk=run_id)
     if run.state != BulkState.ENDED:
-        raise BulkRefused(_("It can be tried again when it has ended."))
+        raise BulkRefused(say("It can be tried again when it has ended."))
     rows = run.lines.filter(result__in=NOT_DONE).order_by("place")
     return preview(
         engine=engine,

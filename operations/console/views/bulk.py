@@ -25,6 +25,7 @@ from operations.console.keeping import kept_fields
 from operations.console.live import mark_of, unchanged
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words, show_refusal
 from operations.domain.bulk import BulkAction, Outlook
 from operations.jobs import wake_bulk
 from operations.models import BulkRun, BulkState
@@ -79,7 +80,7 @@ def begin(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     except PreviewStale as stale:
         return _stale(request, found, form, stale)
     except BulkRefused as refusal:
-        form.add_error(refusal.field or None, str(refusal))
+        show_refusal(form, refusal)
         return _page(request, found, form, status=422)
     return redirect("bulk-run", bulk_id)
 
@@ -120,7 +121,7 @@ def _answer(request: ConsoleRequest, bulk_id: int, decide: Callable[..., BulkRun
         note = form.cleaned_data["note"]
         found = decide(engine=default_engine(), run_id=bulk_id, note=note, actor=actor_of(request))
     except BulkRefused as refusal:
-        context = {"answer_form": form, "refused": str(refusal)}
+        context = {"answer_form": form, "refused": in_words(refusal.sentence)}
         return _page(request, found, _fresh_form(found), status=409, **context)
     _wake(found)
     return redirect("bulk-run", bulk_id)
@@ -134,7 +135,7 @@ def stop(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     try:
         services.stop(engine=default_engine(), run_id=bulk_id, actor=actor_of(request))
     except BulkRefused as refusal:
-        context = {"refused": str(refusal)}
+        context = {"refused": in_words(refusal.sentence)}
         return _page(request, found, _fresh_form(found), status=409, **context)
     return redirect("bulk-run", bulk_id)
 
@@ -150,7 +151,7 @@ def retry(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
         else:
             fresh = look_anew(engine=engine, run_id=bulk_id, ids=(), actor=actor)
     except BulkRefused as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, in_words(refusal.sentence))
         return redirect("bulk-run", bulk_id)
     return redirect("bulk-run", fresh.pk)
 

@@ -15,9 +15,11 @@ from operations.console.bulk_forms import EXPORT, SelectionForm
 from operations.console.downloads import csv_download
 from operations.console.filters import narrow_of, read_filters
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.saying import in_words
 from operations.console.views.queue import view_of
 from operations.domain.access import Accounts
 from operations.domain.bulk import MOST_ROWS, BulkAction
+from operations.domain.sentences import say
 from operations.queries.bulk import export_lines
 from operations.queries.choices import choices
 from operations.queries.parts import Asked
@@ -40,7 +42,7 @@ def choose(request: ConsoleRequest) -> HttpResponse:
     try:
         selected = _selected(request, form.cleaned_data, accounts)
     except BulkRefused as refusal:
-        return _back(request, address, str(refusal))
+        return _back(request, address, in_words(refusal.sentence))
     how: dict[str, Any] = {"all": form.cleaned_data["all"], "address": address}
     if is_export:
         return _export(request, selected.ids, how)
@@ -53,7 +55,7 @@ def choose(request: ConsoleRequest) -> HttpResponse:
             selection=how,
         )
     except BulkRefused as refusal:
-        return _back(request, address, str(refusal))
+        return _back(request, address, in_words(refusal.sentence))
     return redirect("bulk-run", run.pk)
 
 
@@ -66,7 +68,7 @@ def _selected(request: ConsoleRequest, asked: dict[str, Any], accounts: Accounts
     filters = read_filters(address, choices=choices(now, accounts), person=person)
     if filters.errors:
         # A filter that is not understood filters nothing: the list would be another one.
-        raise BulkRefused(_("A filter of this list is not understood any more. Choose anew."))
+        raise BulkRefused(say("A filter of this list is not understood any more. Choose anew."))
     view = view_of(address.get("view", ""))
     found = matching(
         Asked(
@@ -80,8 +82,12 @@ def _selected(request: ConsoleRequest, asked: dict[str, Any], accounts: Accounts
         most=MOST_ROWS,
     )
     if found.is_cut:
-        text = _("This list has more than {most} refunds. Narrow it with filters, then choose.")
-        raise BulkRefused(text.format(most=MOST_ROWS))
+        raise BulkRefused(
+            say(
+                "This list has more than {most} refunds. Narrow it with filters, then choose.",
+                most=MOST_ROWS,
+            )
+        )
     return found
 
 
