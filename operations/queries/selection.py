@@ -36,7 +36,7 @@ def matching(asked: Asked, *, most: int) -> Selected:
 
 
 def of_accounts(ids: Sequence[UUID], accounts: Accounts) -> list[UUID]:
-    """Those of these operations that belong to these accounts, in their order. One query or none."""
+    """Those of these operations that are of these accounts, in their order. One query or none."""
     if accounts is None:
         return list(ids)
     theirs = Operation.objects.filter(pk__in=ids, account__in=accounts)

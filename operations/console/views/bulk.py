@@ -50,7 +50,7 @@ def runs(request: ConsoleRequest) -> HttpResponse:
 @allows(Act.READ, narrows=True)
 def run(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """What it will do, how far it is, or what came of it."""
-    found, now = _run(request, bulk_id), default_engine().clock()
+    found, now = _run(request, bulk_id, Act.READ), default_engine().clock()
     facts = (found.pk, found.state, found.stopped_at, sorted(results_of(found).counts.items()))
     mark = mark_of(request, request.GET.urlencode(), *facts, now=now)
     if same := unchanged(request, mark, now=now):
@@ -60,10 +60,10 @@ def run(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
 
 
 @require_POST
-@allows(Act.BULK, narrows=True)
+@allows(Act.READ, narrows=True)
 def begin(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """Let what the preview shows be done."""
-    found = _run(request, bulk_id)
+    found = _run(request, bulk_id, Act.BULK)
     form = BeginForm(request.POST, action=found.action)
     if found.state == BulkState.PREVIEWED and not form.is_valid():
         return _page(request, found, form, status=422)
@@ -96,42 +96,45 @@ def _stale(
 
 
 @require_POST
-@allows(Act.APPROVE, narrows=True)
+@allows(Act.READ, narrows=True)
 def approve(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """A second person lets it begin."""
-    return _answer(request, bulk_id, services.approve)
+    return _answer(request, _run(request, bulk_id, Act.APPROVE), services.approve)
 
 
 @require_POST
-@allows(Act.BULK, narrows=True)
+@allows(Act.READ, narrows=True)
 def reject(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """A second person turns it down, or who proposed it takes it back."""
-    is_own = _run(request, bulk_id).made_by == str(request.user.pk)
-    if not is_own and not runs_of(request.rights.accounts(Act.APPROVE)).filter(pk=bulk_id).exists():
+    found = _run(request, bulk_id, Act.BULK)
+    is_anothers = found.state == BulkState.WAITING and found.made_by != str(request.user.pk)
+    if is_anothers and not _may(request, bulk_id, Act.APPROVE):
         raise PermissionDenied
-    return _answer(request, bulk_id, services.reject)
+    return _answer(request, found, services.reject)
 
 
-def _answer(request: ConsoleRequest, bulk_id: int, decide: Callable[..., BulkRun]) -> HttpResponse:
-    found, form = _run(request, bulk_id), BulkAnswerForm(request.POST)
+def _answer(
+    request: ConsoleRequest, found: BulkRun, decide: Callable[..., BulkRun]
+) -> HttpResponse:
+    form = BulkAnswerForm(request.POST)
     if not form.is_valid():
         context: dict[str, Any] = {"answer_form": form}
         return _page(request, found, _fresh_form(found), status=422, **context)
     try:
         note = form.cleaned_data["note"]
-        found = decide(engine=default_engine(), run_id=bulk_id, note=note, actor=actor_of(request))
+        found = decide(engine=default_engine(), run_id=found.pk, note=note, actor=actor_of(request))
     except BulkRefused as refusal:
         context = {"answer_form": form, "refused": in_words(refusal.sentence)}
         return _page(request, found, _fresh_form(found), status=409, **context)
     _wake(found)
-    return redirect("bulk-run", bulk_id)
+    return redirect("bulk-run", found.pk)
 
 
 @require_POST
-@allows(Act.BULK, narrows=True)
+@allows(Act.READ, narrows=True)
 def stop(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """Leave alone what has not had its turn."""
-    found = _run(request, bulk_id)
+    found = _run(request, bulk_id, Act.BULK)
     try:
         services.stop(engine=default_engine(), run_id=bulk_id, actor=actor_of(request))
     except BulkRefused as refusal:
@@ -141,10 +144,10 @@ def stop(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
 
 
 @require_POST
-@allows(Act.BULK, narrows=True)
+@allows(Act.READ, narrows=True)
 def retry(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """Look anew at what was not done, or at a preview as it stands now."""
-    found, engine, actor = _run(request, bulk_id), default_engine(), actor_of(request)
+    found, engine, actor = _run(request, bulk_id, Act.BULK), default_engine(), actor_of(request)
     try:
         if found.state == BulkState.ENDED:
             fresh = preview_again(engine=engine, run_id=bulk_id, actor=actor)
@@ -157,21 +160,28 @@ def retry(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
 
 
 @require_GET
-@allows(Act.EXPORT, narrows=True)
+@allows(Act.READ, narrows=True)
 def results(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """Every row with its result, as CSV, while it is read from the database."""
-    found = _run(request, bulk_id)
+    found = _run(request, bulk_id, Act.EXPORT)
     told = {"what": "bulk_results", "bulk_run": found.pk, "rows": found.rows}
     services.tell_of_export(engine=default_engine(), what=told, actor=actor_of(request))
     return csv_download(result_lines(found), name=f"bulk-{found.pk}.csv")
 
 
-def _run(request: ConsoleRequest, bulk_id: int) -> BulkRun:
-    """A run of accounts where this person may do what the view does; of others it is not there."""
-    found = runs_of(request.accounts).filter(pk=bulk_id).first()
+def _run(request: ConsoleRequest, bulk_id: int, act: Act) -> BulkRun:
+    """A run that this person may do this with. Of accounts that they don't read it is not there."""
+    found = runs_of(request.rights.accounts(Act.READ)).filter(pk=bulk_id).first()
     if found is None:
         raise Http404
+    if not _may(request, bulk_id, act):
+        raise PermissionDenied
     return found
+
+
+def _may(request: ConsoleRequest, bulk_id: int, act: Act) -> bool:
+    accounts = request.rights.accounts(act)
+    return accounts is None or runs_of(accounts).filter(pk=bulk_id).exists()
 
 
 def _wake(run: BulkRun) -> None:
@@ -200,8 +210,9 @@ def _page(
         "action": ACTION[run.action],
         "state": STATE[run.state],
         "closes": BulkAction(run.action).outcome is not None,
-        "may_bulk": Act.BULK in request.acts,
-        "may_export": Act.EXPORT in request.acts,
+        "may_bulk": _may(request, run.pk, Act.BULK),
+        "may_export": _may(request, run.pk, Act.EXPORT),
+        "may_approve": _may(request, run.pk, Act.APPROVE),
         "is_own": run.made_by == str(request.user.pk),
         "reasons": reasons_of(run),
         "tallies": tallies_of(run),

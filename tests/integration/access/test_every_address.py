@@ -46,6 +46,7 @@ def world(scenes: Scenes, settings: Settings) -> World:
         "number": found["decision"],
         "orphan_id": found["orphan_event_id"],
         "view_id": 1,
+        "bulk_id": found["bulk_ended_id"],
         "key_id": 1,
     }
     return found

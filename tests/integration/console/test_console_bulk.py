@@ -6,12 +6,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from operations.domain.bulk import BulkLimits
-from operations.models import AuditEntry, BulkRun, Claim, Operation
+from operations.models import Account, AuditEntry, BulkRun, Claim, Grant, Operation
 from operations.services.bulk_running import run_bulk
 from operations.services.engine import default_engine
 
@@ -304,3 +305,30 @@ def test_choosing_nothing_says_so_in_the_list_it_came_from(signed_in: SignIn) ->
     assert choose(client, "pay").status_code == 302
     assert client.get(reverse("bulk-run", args=[1])).status_code == 404
     assert "Nothing was done to many at once yet" in client.get(reverse("bulk")).content.decode()
+
+
+def test_of_another_account_nothing_is_chosen_and_no_run_is_there(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    mine = scenes.unknown(made=False, order="4417")
+    theirs = Account.objects.create(name="elsewhere", livemode=False, provider_account="acct_2")
+    omar = signed_in("", "Omar Haddad")
+    Grant.objects.create(
+        user=User.objects.get(username="omar"),
+        account=theirs,
+        role=Group.objects.get(name="operator"),
+        granted_at=default_engine().clock(),
+    )
+    dana = signed_in("operator", "Dana Ruiz")
+    run = preview(dana, "claim", mine.pk)
+    begin(dana, run)
+
+    assert choose(omar, "claim", mine.pk).status_code == 302
+    assert choose(omar, "export", mine.pk).status_code == 302
+    assert choose(omar, "claim", all="1", address="view=all").status_code == 302
+
+    assert BulkRun.objects.count() == 1
+    assert omar.get(reverse("bulk-run", args=[run.pk])).status_code == 404
+    assert omar.get(reverse("bulk-results", args=[run.pk])).status_code == 404
+    assert begin(omar, run).status_code == 404
+    assert str(run.pk) not in omar.get(reverse("bulk")).content.decode().partition("<main")[2]
