@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
+from django.db.models.signals import post_migrate
 
 
 class OperationsConfig(AppConfig):
@@ -7,6 +8,14 @@ class OperationsConfig(AppConfig):
 
     name = "operations"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Rights follow every migration; what is wrong with them `check --deploy` says."""
+        from operations import checks
+        from operations.models import grants
+
+        checks.register_all()
+        post_migrate.connect(grants.after_migrate, dispatch_uid="operations.grants")
 
 
 class StaffSiteConfig(AdminConfig):

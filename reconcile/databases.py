@@ -15,7 +15,7 @@ _PREPARE_AFTER = 5
 
 
 def default(*, url: str, data_dir: Path) -> dict[str, Any]:
-    """Make Django's settings of the one database."""
+    """Make Django's settings of the one database, as the web and the worker reach it."""
     settings = _by_address(url) if url else _embedded(data_dir)
     return settings | {
         # A connection a thread, kept; its health is checked once a request or task, so that a
@@ -27,9 +27,17 @@ def default(*, url: str, data_dir: Path) -> dict[str, Any]:
     }
 
 
-def _by_address(url: str) -> dict[str, Any]:
+def owner(url: str) -> dict[str, Any] | None:
+    """Make the settings of the role that owns the tables and migrates them.
+
+    None: it is the one that works with them, too.
+    """
+    return _by_address(url, name="DATABASE_OWNER_URL") if url else None
+
+
+def _by_address(url: str, *, name: str = "DATABASE_URL") -> dict[str, Any]:
     wrong = ImproperlyConfigured(
-        "DATABASE_URL must name a PostgreSQL database (postgresql://user:password@host/name)."
+        f"{name} must name a PostgreSQL database (postgresql://user:password@host/name)."
     )
     if not url.startswith(("postgres://", "postgresql://")):
         raise wrong

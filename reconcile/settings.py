@@ -106,6 +106,10 @@ FILE_UPLOAD_HANDLERS = [
 DATABASES: dict[str, dict[str, Any]] = {
     "default": databases.default(url=_env.text("DATABASE_URL"), data_dir=RECONCILE.data_dir)
 }
+# The owner is only for `migrate`, which works under that name for a while. The web and the worker
+# are better off without knowing it.
+DATABASE_ROLE = DATABASES["default"].get("USER", "")
+DATABASE_OWNER = databases.owner(_env.text("DATABASE_OWNER_URL"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Caches ----------------------------------------------------------------------------------

@@ -63,10 +63,9 @@ def make_months(*, engine: Engine) -> list[str]:
     known = {part.month for part in _parts()}
     month, made = _first_of(engine.clock()), []
     for _ in range(MONTHS_AHEAD + 1):
-        after = _first_of(month + timedelta(days=32))
-        if month not in known and _make(month, after):
+        if month not in known and _make(month):
             made.append(month.strftime("%Y-%m"))
-        month = after
+        month = _first_of(month + timedelta(days=32))
     return made
 
 
@@ -87,15 +86,11 @@ def remove_old_months(*, engine: Engine, days: int, archive: Path | None) -> lis
     return removed
 
 
-def _make(month: datetime, after: datetime) -> bool:
-    name = f"operations_webhookevent_{month:%Y_%m}"
-    statement = sql.SQL(
-        "CREATE TABLE {} PARTITION OF operations_webhookevent FOR VALUES FROM ({}) TO ({})"
-    ).format(sql.Identifier(name), sql.Literal(month), sql.Literal(after))
+def _make(month: datetime) -> bool:
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '5s'")
-            cursor.execute(statement)
+            cursor.execute("SELECT reconcile_make_month(%s)", [month])
     except DatabaseError as error:
         log.warning("month_not_made", month=f"{month:%Y-%m}", error=str(error))
         return False
@@ -117,19 +112,10 @@ def _remove(engine: Engine, part: Part, before: datetime, archive: Path | None) 
     with transaction.atomic(), connection.cursor() as cursor:
         # Whoever stores waits behind the one who waits for this lock.
         cursor.execute("SET LOCAL lock_timeout = '1s'")
-        # The whole first, as those who store do: in another order the two would wait in a ring.
-        cursor.execute("LOCK TABLE ONLY operations_webhookevent IN ACCESS EXCLUSIVE MODE")
-        cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(_table(part)))
         # Nothing is counted again: what came or was repeated since then was received since then.
-        if not _is_done_with(part, before):
+        cursor.execute("SELECT reconcile_remove_month(%s, %s)", [part.table, before])
+        if not cursor.fetchone()[0]:
             return False
-        cursor.execute(sql.SQL("DROP TABLE {}").format(_table(part)))
-        if part.month is None:
-            cursor.execute(
-                sql.SQL("CREATE TABLE {} PARTITION OF operations_webhookevent DEFAULT").format(
-                    _table(part)
-                )
-            )
         AuditEntry.append(
             operation_id=None,
             actor=TIDY,
@@ -145,19 +131,12 @@ def _remove(engine: Engine, part: Part, before: datetime, archive: Path | None) 
 def _index_last_received(part: Part) -> None:
     """So that whether anything came lately is known at once, under the lock that holds up all.
 
-    Only a part that is about to go has this index; receiving does not pay for it.
+    Only a part that is about to go has this index; receiving does not pay for it. While it is made
+    an event that is delivered again after that long waits a moment.
     """
-    name = sql.Identifier(f"{part.table}_last")
-    # Within a transaction, as tests have one, it can't be made beside those who write.
-    beside = sql.SQL("" if connection.in_atomic_block else "CONCURRENTLY")
-    with connection.cursor() as cursor:
-        # One that was left half made serves nobody.
-        cursor.execute(sql.SQL("DROP INDEX {} IF EXISTS {}").format(beside, name))
-        cursor.execute(
-            sql.SQL("CREATE INDEX {} {} ON {} (last_received_at)").format(
-                beside, name, _table(part)
-            )
-        )
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout = '1s'")
+        cursor.execute("SELECT reconcile_index_month(%s)", [part.table])
 
 
 def _is_done_with(part: Part, before: datetime) -> bool:

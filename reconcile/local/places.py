@@ -7,7 +7,10 @@ import tempfile
 from pathlib import Path
 
 DATABASE_NAME = "reconcile"
+#: Owns the tables.
 DATABASE_USER = "postgres"
+#: Works with them.
+APPLICATION_USER = "reconcile_app"
 
 # The kernel takes about 104 bytes for a Unix socket's path; the longest name we put into the folder
 # is ".s.PGSQL.5432.lock".

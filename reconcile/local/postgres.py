@@ -45,9 +45,17 @@ class EmbeddedPostgres(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """The address for `DATABASE_URL`."""
+        """The address for `DATABASE_OWNER_URL`."""
+        return self._url(places.DATABASE_USER)
+
+    @property
+    def application_url(self) -> str:
+        """The address for `DATABASE_URL`: a role that owns nothing."""
+        return self._url(places.APPLICATION_USER)
+
+    def _url(self, user: str) -> str:
         host = quote(str(self.socket_dir), safe="")
-        return f"postgresql://{places.DATABASE_USER}@/{places.DATABASE_NAME}?host={host}"
+        return f"postgresql://{user}@/{places.DATABASE_NAME}?host={host}"
 
     def prepare(self) -> tuple[int, int] | None:
         owner = _owner()
@@ -94,6 +102,11 @@ class EmbeddedPostgres(EmbeddedServer):
         if known is None:
             with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                 connection.execute(f"CREATE DATABASE {name}")
+        role = places.APPLICATION_USER
+        known = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+        if known is None:
+            with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+                connection.execute(f"CREATE ROLE {role} LOGIN")
 
     def _initialize(self, owner: tuple[int, int] | None) -> None:
         """Make the data folder beside its place, then move it there: half a one is never found."""

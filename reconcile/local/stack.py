@@ -64,6 +64,9 @@ class LocalStack:
         self.sandbox_url: str | None = None
         self._web_workers = web_workers
         self._say = say
+        # Who owns the tables is for `migrate` alone to know.
+        owner_url = self._env.pop("DATABASE_OWNER_URL", "")
+        self._owner = {"DATABASE_OWNER_URL": owner_url} if owner_url else {}
         self._servers: list[EmbeddedServer] = []
         self._supervisor = Supervisor(cwd=BASE_DIR, say=say, on_change=self._write_state)
         self._lock: int | None = None
@@ -115,7 +118,7 @@ class LocalStack:
         self._start_servers()
         if self.sandbox_url:
             self._supervisor.start(self._sandbox(self.sandbox_url))
-        self._manage("migrate", "--noinput", "-v", "1")
+        self._manage("migrate", "--noinput", "-v", "1", env=self._env | self._owner)
         for program in self._programs():
             self._supervisor.start(program)
         threading.Thread(target=self._look_after_servers, daemon=True).start()
@@ -208,7 +211,8 @@ class LocalStack:
             self._servers.append(postgres)
             self._go_on()
             postgres.ensure()
-            self._env["DATABASE_URL"] = postgres.url
+            self._env["DATABASE_URL"] = postgres.application_url
+            self._owner = {"DATABASE_OWNER_URL": postgres.url}
         if "CELERY_BROKER_URL" not in self._env:
             valkey = valkey_in(self.data_dir)
             self._servers.append(valkey)
@@ -216,12 +220,12 @@ class LocalStack:
             valkey.ensure()
             self._env["CELERY_BROKER_URL"] = broker_url(self.data_dir)
 
-    def _manage(self, *arguments: str) -> None:
+    def _manage(self, *arguments: str, env: Mapping[str, str]) -> None:
         self._go_on()
         command = subprocess.Popen(  # noqa: S603
             [sys.executable, "manage.py", *arguments],
             cwd=BASE_DIR,
-            env=self._env,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

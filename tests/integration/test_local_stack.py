@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
+import psycopg
 import pytest
 import requests
 
@@ -129,6 +130,20 @@ def test_a_command_reaches_the_running_database_and_leaves_it_running(stack: Loc
     done = manage("migrate", "--check", data_dir=stack.data_dir)
     assert done.returncode == 0, done.stderr
     assert pid_file.read_text() == before
+
+
+def test_the_programs_work_as_a_role_that_owns_nothing(stack: LocalStack) -> None:
+    assert "DATABASE_OWNER_URL" not in stack.env
+    with psycopg.connect(stack.env["DATABASE_URL"]) as connection:
+        for statement in (
+            "DELETE FROM operations_auditentry",
+            "ALTER TABLE operations_evidence DISABLE TRIGGER USER",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+                connection.execute(statement)
+        assert connection.execute("SELECT count(*) FROM operations_operation").fetchone() == (0,)
+    web = {psutil.Process(pid).environ().get("DATABASE_URL") for pid in stack.pids().values()}
+    assert web == {stack.env["DATABASE_URL"]}
 
 
 def test_a_command_elsewhere_uses_the_same_sandbox(stack: LocalStack) -> None:
