@@ -10,15 +10,16 @@ from django.urls import reverse
 #: The largest form, in bytes: its longest texts, each character of them escaped.
 MOST_FORM = 2**18
 
-#: What a page may ask the browser for: passkeys, and nothing else.
+#: What a page may ask the browser for: passkeys, and nothing else. A name that the browser does not
+#: know is a complaint in its console, on each page.
 _FEATURES = {
     **dict.fromkeys(
         (
-            *("accelerometer", "autoplay", "bluetooth", "browsing-topics", "camera"),
+            *("accelerometer", "autoplay", "browsing-topics", "camera"),
             *("display-capture", "encrypted-media", "fullscreen", "gamepad", "geolocation"),
             *("gyroscope", "hid", "idle-detection", "local-fonts", "magnetometer", "microphone"),
             *("midi", "payment", "picture-in-picture", "screen-wake-lock", "serial"),
-            *("sync-xhr", "usb", "web-share", "xr-spatial-tracking"),
+            *("sync-xhr", "usb", "xr-spatial-tracking"),
         ),
         "()",
     ),
