@@ -356,6 +356,10 @@
     if (details) details.open = true;
   };
   addEventListener("hashchange", openTarget);
+  /* Nobody is looking: a page that is hidden or paused says no more that somebody is. */
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target.id === "presence" && (document.hidden || isPaused() || isSignedOut)) event.preventDefault();
+  });
   document.addEventListener("htmx:afterSwap", () => {
     swaps += 1;
     for (const hidden of all(".js-only[hidden]")) hidden.hidden = false;

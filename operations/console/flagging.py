@@ -7,6 +7,7 @@ from datetime import datetime
 from operations.domain.money import Money
 from operations.models import Flag
 from operations.queries.dossier import Dossier
+from operations.queries.evidence import anchor_of
 from operations.templatetags.showing import money
 
 
@@ -81,17 +82,7 @@ def _fact(row: Flag, currency: str, anchor: str) -> FactView:
 
 
 def _anchor(dossier: Dossier, row: Flag) -> str:
-    """Where the timeline shows the evidence of a flag."""
-    evidence = row.evidence
-    if evidence.event_id:
-        return f"event-{evidence.event_id}"
-    for attempt in dossier.attempts:
-        if attempt.pk == evidence.attempt_id:
-            return f"attempt-{attempt.number}"
-    for number, lookup in enumerate(dossier.lookups, 1):
-        if lookup.pk == evidence.pk:
-            return f"lookup-{number}"
-    return f"evidence-{evidence.pk}"
+    return anchor_of(row.evidence, attempts=dossier.attempts, lookups=dossier.lookups)
 
 
 def _in_money(row: Flag, ours: str, theirs: str) -> Iterator[SideRow]:

@@ -245,7 +245,12 @@ _ATTENTION: Mapping[Attention, str] = {
 
 def _about_attention(known: Known) -> list[Line]:
     return [
-        Line(mark=Mark.WARNING, sentence=Sentence(text, {"provider": known.provider}))
+        Line(
+            mark=Mark.WARNING,
+            sentence=Sentence(text, {"provider": known.provider}),
+            source=say("What raised it") if flag in known.raised_by else None,
+            anchor=known.raised_by.get(flag, ""),
+        )
         for flag, text in _ATTENTION.items()
         if flag in known.attention
     ]
@@ -269,7 +274,13 @@ def _about_window(known: Known) -> list[Line]:
     if known.status is not Status.UNKNOWN or not known.window_closed:
         return []
     closes = known.key_window_closes_at or known.now
-    return [Line(mark=Mark.WINDOW, sentence=say("The key window closed at {at}.", at=closes))]
+    sentence = say("The key window closed at {at}.", at=closes)
+    if not known.sends:
+        return [Line(mark=Mark.WINDOW, sentence=sentence)]
+    # It is counted from the first send.
+    first = known.sends[0].number
+    source = say("Attempt {n}", n=first)
+    return [Line(mark=Mark.WINDOW, sentence=sentence, source=source, anchor=f"attempt-{first}")]
 
 
 def _open_point(known: Known) -> list[Line]:
@@ -277,8 +288,9 @@ def _open_point(known: Known) -> list[Line]:
         return []
     looked = known.lookups[-1] if known.lookups else None
     if looked is None:
-        sentence = say("Nobody has looked at {provider} yet.", provider=known.provider)
-    elif looked.result == "absent" and known.window_closed:
+        nobody = say("Nobody has looked at {provider} yet.", provider=known.provider)
+        return [Line(mark=Mark.OPEN_POINT, sentence=nobody)]
+    if looked.result == "absent" and known.window_closed:
         sentence = say("A late refund is unlikely, not impossible.")
     elif looked.result == "unproven":
         sentence = say(
@@ -289,4 +301,11 @@ def _open_point(known: Known) -> list[Line]:
         sentence = say("It stays unknown until somebody closes it.")
     else:
         sentence = say("It can still appear.")
-    return [Line(mark=Mark.OPEN_POINT, sentence=sentence)]
+    return [
+        Line(
+            mark=Mark.OPEN_POINT,
+            sentence=sentence,
+            source=say("Look-up {n}", n=looked.number),
+            anchor=f"lookup-{looked.number}",
+        )
+    ]

@@ -1,7 +1,7 @@
 """What the explanation of an operation is made from: its evidence, without Django."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from operations.domain.answers import AnswerKind
@@ -73,6 +73,8 @@ class Known:
     lookups: Sequence[LookedUp] = ()
     events: Sequence[Told] = ()
     statements: Sequence[Stated] = ()
+    #: Where the timeline shows what raised a flag.
+    raised_by: Mapping[Attention, str] = field(default_factory=dict)
 
     @property
     def window_closed(self) -> bool:

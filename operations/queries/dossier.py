@@ -27,7 +27,7 @@ from operations.models import (
 )
 from operations.models.audit import chain_of
 from operations.models.proposal import ProposalState
-from operations.queries.evidence import refunds_named
+from operations.queries.evidence import anchor_of, refunds_named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +162,13 @@ def known_facts(dossier: Dossier, now: datetime) -> Known:
             Stated(at=row.recorded_at, by=row.actor_name, anchor=f"evidence-{row.pk}")
             for row in dossier.statements
         ],
+        raised_by={
+            Attention(row.attention): anchor_of(
+                row.evidence, attempts=dossier.attempts, lookups=dossier.lookups
+            )
+            for row in dossier.flags
+            if row.cleared_at is None
+        },
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from operations.domain.answers import RefundFacts
 from operations.domain.identity import METADATA_ENVIRONMENT, METADATA_OPERATION
 from operations.domain.sentences import Outside, Sentence, say
-from operations.models import Evidence, EvidenceSource, Operation
+from operations.models import Attempt, Evidence, EvidenceSource, Operation
 
 
 class EvidenceLine(NamedTuple):
@@ -61,6 +61,19 @@ def _lookup(
                 "The provider could not be read: {error}",
                 error=Outside(str(row.facts.get("error", ""))),
             )
+
+
+def anchor_of(row: Evidence, *, attempts: Iterable[Attempt], lookups: Iterable[Evidence]) -> str:
+    """Where the timeline of its operation shows a piece of evidence."""
+    if row.event_id:
+        return f"event-{row.event_id}"
+    for attempt in attempts:
+        if attempt.pk == row.attempt_id:
+            return f"attempt-{attempt.number}"
+    for number, lookup in enumerate(lookups, 1):
+        if lookup.pk == row.pk:
+            return f"lookup-{number}"
+    return f"evidence-{row.pk}"
 
 
 def refunds_named(operation: Operation, evidence: Iterable[Evidence]) -> list[RefundFacts]:

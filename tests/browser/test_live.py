@@ -128,3 +128,32 @@ def test_the_strip_hears_of_the_worker(page: Page, scenes: Scenes) -> None:
     page.wait_for_timeout(2_100)
     come_back(page)
     expect(page.locator("#health")).to_contain_text("Worker is at work")
+
+
+@pytest.mark.parametrize("away", ["hidden", "paused"])
+def test_a_page_that_nobody_looks_at_says_no_more_that_somebody_does(
+    page: Page, scenes: Scenes, away: str
+) -> None:
+    operation = scenes.unknown(order="4417", made=True)
+    person("viewer", "Vera", password=PASSWORD)
+    page.clock.install()
+    sign_in(page, "vera")
+    with page.expect_response("**/heartbeat/"):
+        page.goto(f"/operations/{operation.pk}/")
+    beats: list[str] = []
+    page.on(
+        "request", lambda asked: beats.append(asked.url) if "/heartbeat/" in asked.url else None
+    )
+    if away == "hidden":
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: true, writable: true})")
+    else:
+        page.get_by_role("button", name="Pause updates").click()
+    page.clock.run_for(120_000)
+    assert beats == []
+
+    if away == "hidden":
+        page.evaluate("document.hidden = false")
+    else:
+        page.get_by_role("button", name="Pause updates").click()
+    with page.expect_response("**/heartbeat/"):
+        page.clock.run_for(30_000)

@@ -16,7 +16,7 @@ from operations.domain.advice import (
 )
 from operations.domain.answers import AnswerKind
 from operations.domain.classify import Doubt, Outcome
-from operations.domain.explain import explain
+from operations.domain.explain import Mark, explain
 from operations.domain.known import Known, LookedUp, Sent, Stated, Told
 from operations.domain.money import Money
 from operations.domain.sentences import Outside, say
@@ -67,6 +67,7 @@ def test_every_claim_names_the_event_it_comes_from() -> None:
     assert [(str(line.source), line.anchor) for line in lines if line.source] == [
         ("Attempt 1", "attempt-1"),
         ("Attempt 1", "attempt-1"),
+        ("Look-up 2", "lookup-2"),
         ("Look-up 2", "lookup-2"),
     ]
 
@@ -317,3 +318,22 @@ def test_the_customer_is_promised_nothing_that_is_not_known(
 
 def test_text_from_outside_never_becomes_a_place() -> None:
     assert str(say("It is {what}.", what=Outside("{money} {}"))) == "It is {money} {}."
+
+
+def test_every_line_but_what_nobody_did_leads_to_its_evidence() -> None:
+    known = replace(
+        UNKNOWN,
+        attention=frozenset([Attention.MISMATCH]),
+        raised_by={Attention.MISMATCH: "event-9"},
+        key_window_closes_at=NOW - timedelta(hours=1),
+    )
+    lines = explain(known).lines
+    assert {line.mark: line.anchor for line in lines[-3:]} == {
+        Mark.WARNING: "event-9",
+        Mark.WINDOW: "attempt-1",
+        Mark.OPEN_POINT: "lookup-2",
+    }
+    assert all(line.source is not None for line in lines)
+
+    (nobody,) = explain(replace(UNKNOWN, lookups=[])).lines[-1:]
+    assert (str(nobody.sentence), nobody.anchor) == ("Nobody has looked at Stripe yet.", "")
