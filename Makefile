@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer and make; everything else is fetched by hash into .venv.
-#   make demo|run|test|check|fuzz|simulate|bench|screenshots|accessibility [ARGS="…"]     ARGS is passed on to the command.
+#   make demo|run|test|check|fuzz|contention|simulate|bench|screenshots|accessibility [ARGS="…"]     ARGS is passed on to the command.
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
@@ -81,6 +81,10 @@ accessibility: $(DEV) chromium ## Let axe look at every page in each theme and w
 .PHONY: fuzz
 fuzz: $(DEV) ## Send the API what nobody would, 200 cases a route (EXAMPLES=1000)
 	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/integration/test_api_fuzzed.py -s $(ARGS)
+
+.PHONY: contention
+contention: $(DEV) ## Let twenty people decide at once on the same operations (ROUNDS=2000)
+	CONTENTION_ROUNDS=$(or $(ROUNDS),500) $(BIN)/python -m pytest tests/integration/test_people_at_once.py -s $(ARGS)
 
 .PHONY: chromium
 chromium:

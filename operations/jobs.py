@@ -22,6 +22,7 @@ from operations.services.event_months import make_months, remove_old_months
 from operations.services.identifying import forget_old_tokens
 from operations.services.looking_up import look_up
 from operations.services.notifying import deliver_due, notices_wait
+from operations.services.reissuing import finish_reissues
 from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
 from operations.services.reporting import reports_left_lying
@@ -190,6 +191,7 @@ def sweep() -> None:
             check_operation.delay(str(operation_id))
     if events_wait(engine=engine):
         wake_inbox()
+    finish_reissues(engine=engine)
     for report_id in reports_left_lying(engine=engine):
         wake_report(report_id)
     for run_id in backfilling.runs_left_lying(engine=engine):

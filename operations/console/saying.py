@@ -7,6 +7,7 @@ from django.utils.translation import gettext
 
 from operations.domain.money import Money
 from operations.domain.sentences import Outside, Refusal, Sentence, Value
+from operations.services.weighing import Overtaken
 from operations.templatetags.showing import money
 
 #: The characters that begin and end an isolated text: one too many would end ours.
@@ -20,10 +21,14 @@ def in_words(sentence: Sentence) -> str:
     return text.format(**values) if values else text
 
 
-def show_refusal(form: forms.Form, refusal: Refusal) -> None:
-    """Say in a form what could not be done: beside the field to mend, or above all of them."""
+def show_refusal(form: forms.Form, refusal: Refusal) -> int:
+    """Say in a form what could not be done: beside the field to mend, or above all of them.
+
+    The status to answer with: 409 when somebody else was faster, else 422.
+    """
     field = refusal.field if refusal.field in form.fields else None
     form.add_error(field, in_words(refusal.sentence))
+    return 409 if isinstance(refusal, Overtaken) else 422
 
 
 def isolated(text: str) -> str:

@@ -18,10 +18,10 @@ from operations.models import AuditEntry, Claim, Operation
 from operations.models.statements import run
 from operations.services.engine import Engine
 from operations.services.settling import lock
-from operations.services.weighing import ClosingRefused
+from operations.services.weighing import ClosingRefused, Overtaken
 
 
-class ClaimHeld(ClosingRefused):
+class ClaimHeld(Overtaken):
     """Somebody else works on this operation; nothing was changed."""
 
     def __init__(self, claim: Claim) -> None:
@@ -93,9 +93,12 @@ RETURNING operation_id
 
 
 @transaction.atomic
-def take_over(*, engine: Engine, operation_id: UUID, reason: str, actor: Actor) -> Claim:
-    """Take it from whoever works on it. Raises TakeoverRefused, OperationNotFound.
+def take_over(
+    *, engine: Engine, operation_id: UUID, held_by: str, reason: str, actor: Actor
+) -> Claim:
+    """Take it from who works on it. Raises ClaimHeld, TakeoverRefused, OperationNotFound.
 
+    `held_by`: the id of the person whom the page named; somebody who took it since is asked first.
     What nobody holds any more is claimed as usual, and no reason is wanted.
     """
     lock(operation_id)
@@ -103,6 +106,8 @@ def take_over(*, engine: Engine, operation_id: UUID, reason: str, actor: Actor) 
     row = _live(operation_id, now)
     if row is None or row.holder == actor.id:
         return claim(engine=engine, operation_id=operation_id, actor=actor)
+    if row.holder != held_by:
+        raise ClaimHeld(row)
     if not reason.strip():
         raise TakeoverRefused(say("Say why you take it over."), "reason")
     return _give(

@@ -42,6 +42,7 @@ from operations.services.weighing import (
     BulkPart,
     ClosingRefused,
     Decision,
+    Overtaken,
     StaleView,
     anothers,
     checked_refund,
@@ -89,8 +90,10 @@ def approve(
     with transaction.atomic():
         operation = lock_as_seen(proposal.operation_id, revision)
         now = engine.clock()
+        refuse_others(operation, actor=actor, now=now)
         proposal = locked_proposal(proposal_id, actor)
         refuse_mere_absence(engine, operation, decision)
+        let_go(operation.pk)
         decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
         settle(operation, decision, refund, actor, now, proposal=proposal)
         return operation
@@ -104,7 +107,9 @@ def reject(*, engine: Engine, proposal_id: int, note: str, actor: Actor) -> Oper
     """
     operation = lock(Proposal.objects.get(pk=proposal_id).operation_id)
     now = engine.clock()
+    refuse_others(operation, actor=actor, now=now)
     proposal = locked_proposal(proposal_id, actor)
+    let_go(operation.pk)
     decide_proposal(proposal, ProposalState.REJECTED, note, actor, now)
     _audit(operation, actor, "proposal_rejected", note, now, proposal)
     return operation
@@ -119,9 +124,9 @@ def lock_as_seen(operation_id: UUID, revision: int) -> Operation:
 
 
 def refuse_if_waiting(operation: Operation) -> None:
-    """One proposal at a time. Raises ClosingRefused."""
+    """One proposal at a time. Raises Overtaken."""
     if operation.proposals.filter(state=ProposalState.WAITING).exists():
-        raise ClosingRefused(say("A proposal is waiting for a second person already."))
+        raise Overtaken(say("A proposal is waiting for a second person already."))
 
 
 _NOT_CLOSED_BY_HAND = {
@@ -286,7 +291,7 @@ def locked_proposal(proposal_id: int, actor: Actor) -> Proposal:
     """A waiting proposal that this person may decide. Raises ClosingRefused."""
     proposal = Proposal.objects.select_for_update(no_key=True).get(pk=proposal_id)
     if proposal.state != ProposalState.WAITING:
-        raise ClosingRefused(say(_DECIDED[ProposalState(proposal.state)]))
+        raise Overtaken(say(_DECIDED[ProposalState(proposal.state)]))
     if proposal.proposed_by == actor.id:
         raise ClosingRefused(say("You proposed this; another person has to decide."))
     return proposal

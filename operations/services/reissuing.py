@@ -4,9 +4,12 @@ It goes through the same door as every request: the till, the limits, one identi
 failed operation's id is the request's token, so that it is reissued once, whoever sends it again.
 """
 
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
 
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.identity import RefundInput
@@ -15,6 +18,7 @@ from operations.domain.sentences import Outside, Sentence, say
 from operations.domain.statuses import UNRESOLVED, Status
 from operations.models import AuditEntry, Operation
 from operations.queries.answers import is_contested
+from operations.services.actors import SWEEP
 from operations.services.claiming import refuse_others
 from operations.services.engine import Engine
 from operations.services.identifying import Asker, ConflictingOperation, ReusedWithOtherInput
@@ -27,13 +31,18 @@ from operations.services.opening import (
 from operations.services.requesting import request_refund
 from operations.services.sending import InProgress
 from operations.services.settling import lock
-from operations.services.weighing import ClosingRefused, StaleView
+from operations.services.weighing import ClosingRefused, Overtaken, StaleView
 
 
 class ReissueRefused(ClosingRefused):
     """No new refund was opened. The sentence says why."""
 
 
+#: The entries of a failed operation's chain: somebody asks, and then the one or the other.
+_ASKED, _DONE, _REFUSED = "reissue_asked", "reissued", "reissue_refused"
+#: How far back the sweep looks for what was left without an end.
+_LOOKED_BACK = timedelta(days=2)
+_RIGHT_NOW = say("This refund is being made anew right now. Look again in a minute.")
 _IN_BETWEEN = say("Another refund of this order has come in between.")
 
 
@@ -48,13 +57,11 @@ def reissue(
 ) -> Operation:
     """Open and send a new operation like a failed one; it, as it stands then.
 
-    `may_exceed`: whether this person may do so above the limit for one person. Sent again, it
-    answers with the operation that was opened. Raises StaleView, ReissueRefused.
+    `may_exceed`: whether this person may do so above the limit for one person. Sent again by the
+    same person, it answers with the operation that was opened. Raises StaleView, ReissueRefused,
+    Overtaken.
     """
-    known = Operation.objects.filter(reissue_of=operation_id).order_by("-created_at").first()
-    if known is not None:
-        return known
-    failed = _asked_for(
+    failed, known = _asked_for(
         engine=engine,
         operation_id=operation_id,
         reason=reason,
@@ -62,19 +69,40 @@ def reissue(
         actor=actor,
         may_exceed=may_exceed,
     )
+    if known is not None:
+        return known
     try:
         opened = _request(engine, failed, actor)
     except (InputRefused, PaymentUnreadable, ExposureReached) as error:
-        _tell(engine, failed, actor, "reissue_refused", str(error))
+        _tell(engine, failed.pk, actor, _REFUSED, str(error))
         raise ReissueRefused(_why(error, failed)) from error
     except (ConflictingOperation, ReusedWithOtherInput) as error:
-        _tell(engine, failed, actor, "reissue_refused", str(error))
+        _tell(engine, failed.pk, actor, _REFUSED, str(error))
         raise ReissueRefused(_IN_BETWEEN) from error
     if opened.reissue_of_id != failed.pk:
-        _tell(engine, failed, actor, "reissue_refused", f"Operation {opened.pk} is there.")
+        _tell(engine, failed.pk, actor, _REFUSED, f"Operation {opened.pk} is there.")
         raise ReissueRefused(_IN_BETWEEN)
-    _tell(engine, failed, actor, "reissued", reason.strip(), opened=str(opened.pk))
+    _tell(engine, failed.pk, actor, _DONE, reason.strip(), opened=str(opened.pk))
     return opened
+
+
+def finish_reissues(*, engine: Engine) -> int:
+    """Write down what came of reissues whose process ended before it could. How many there were.
+
+    The refund that they opened goes on by itself, as every one does.
+    """
+    now = engine.clock()
+    newest = _entries(Cast(OuterRef("reissue_of_id"), TextField())).values("action")[:1]
+    left = Operation.objects.filter(
+        reissue_of__isnull=False,
+        created_at__gt=now - _LOOKED_BACK,
+        created_at__lte=now - _longest(engine),
+    ).annotate(newest=Subquery(newest))
+    found = list(left.filter(newest=_ASKED).values_list("reissue_of", "pk"))
+    for failed, opened in found:
+        if failed is not None:
+            _tell(engine, failed, SWEEP, _DONE, "", opened=str(opened))
+    return len(found)
 
 
 def why_not_reissued(engine: Engine, operation: Operation, *, may_exceed: bool) -> Sentence | None:
@@ -124,9 +152,15 @@ def _asked_for(
     revision: int,
     actor: Actor,
     may_exceed: bool,
-) -> Operation:
-    """Check under the lock and write down who asks, before anything is opened or sent."""
+) -> tuple[Operation, Operation | None]:
+    """Check under the lock and write down who asks, before anything is opened or sent.
+
+    With what this person's asking has opened before, if it has.
+    """
     operation = lock(operation_id)
+    known = _opened_before(engine, operation, actor)
+    if known is not None:
+        return operation, known
     if operation.revision != revision:
         raise StaleView(operation)
     refuse_others(operation, actor=actor, now=engine.clock())
@@ -137,8 +171,38 @@ def _asked_for(
     refusal = why_not_reissued(engine, operation, may_exceed=may_exceed)
     if refusal is not None:
         raise ReissueRefused(refusal)
-    _append(engine, operation, actor, "reissue_asked", reason.strip(), "")
-    return operation
+    _append(engine, operation, actor, _ASKED, reason.strip(), "")
+    return operation, None
+
+
+def _opened_before(engine: Engine, operation: Operation, actor: Actor) -> Operation | None:
+    """What this person's earlier asking has opened. Raises Overtaken when it is somebody else's."""
+    newest = _entries(str(operation.pk)).first()
+    known = Operation.objects.filter(reissue_of=operation).order_by("-created_at").first()
+    is_asked = newest is not None and newest.action == _ASKED
+    if known is None:
+        if newest is not None and is_asked and engine.clock() < newest.at + _longest(engine):
+            raise Overtaken(_RIGHT_NOW)
+        return None
+    asked = _entries(str(operation.pk)).filter(action=_ASKED).first()
+    if asked is None or asked.actor_id != actor.id:
+        raise Overtaken(_IN_BETWEEN)
+    if is_asked:
+        # The process that opened it ended before it could say so.
+        _append(engine, operation, actor, _DONE, asked.reason, str(known.pk))
+    return known
+
+
+def _entries(chain: str | Cast) -> QuerySet[AuditEntry]:
+    """What was asked and answered about making an operation anew, the newest first."""
+    return AuditEntry.objects.filter(chain=chain, action__in=(_ASKED, _DONE, _REFUSED)).order_by(
+        "-number"
+    )
+
+
+def _longest(engine: Engine) -> timedelta:
+    """How long the process that asks may be at it."""
+    return timedelta(seconds=engine.budget.call_deadline_s + engine.lease_s)
 
 
 def _request(engine: Engine, failed: Operation, actor: Actor) -> Operation:
@@ -163,9 +227,13 @@ def _request(engine: Engine, failed: Operation, actor: Actor) -> Operation:
 
 @transaction.atomic
 def _tell(
-    engine: Engine, operation: Operation, actor: Actor, action: str, reason: str, opened: str = ""
+    engine: Engine, operation_id: UUID, actor: Actor, action: str, reason: str, opened: str = ""
 ) -> None:
-    _append(engine, lock(operation.pk), actor, action, reason, opened)
+    """Once: somebody may have written it for a process that took longer than any should."""
+    locked = lock(operation_id)
+    newest = _entries(str(operation_id)).first()
+    if newest is not None and newest.action == _ASKED:
+        _append(engine, locked, actor, action, reason or newest.reason, opened)
 
 
 def _append(

@@ -19,7 +19,7 @@ from operations.domain.sentences import say
 from operations.domain.statuses import UNRESOLVED, Fact, Status, UnknownReason
 from operations.models import EvidenceSource, Operation, Proposal
 from operations.models.proposal import ProposalState
-from operations.services.claiming import refuse_others
+from operations.services.claiming import let_go, refuse_others
 from operations.services.closing import (
     decide_proposal,
     lock_as_seen,
@@ -76,10 +76,12 @@ def approve_reopening(
         with transaction.atomic():
             operation = lock_as_seen(found.operation_id, revision)
             now = engine.clock()
+            refuse_others(operation, actor=actor, now=now)
             proposal = locked_proposal(proposal_id, actor)
             if proposal.revision != operation.revision:
                 raise StaleView(operation)
             _refuse_what_stays(operation)
+            let_go(operation.pk)
             decide_proposal(proposal, ProposalState.APPROVED, note, actor, now)
             learned = Learned(
                 source=EvidenceSource.STATEMENT,

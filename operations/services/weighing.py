@@ -72,6 +72,10 @@ class ClosingRefused(Refusal):
     """This closing can't be done; nothing was changed. `field` names what to mend, "" for none."""
 
 
+class Overtaken(ClosingRefused):
+    """Somebody was faster, or works on it; nothing was changed. The page did not show it yet."""
+
+
 def why_second_person(
     engine: Engine,
     operation: Operation,

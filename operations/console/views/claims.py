@@ -51,12 +51,13 @@ def take_over(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         claiming.take_over(
             engine=default_engine(),
             operation_id=operation_id,
+            held_by=request.POST.get("held_by", ""),
             reason=request.POST.get("reason", "").replace("\x00", ""),
             actor=actor_of(request),
         )
     except OperationNotFound:
         raise Http404 from None
-    except TakeoverRefused as refusal:
+    except (ClaimHeld, TakeoverRefused) as refusal:
         return _refused(request, operation_id, refusal)
     return _back(request, operation_id)
 

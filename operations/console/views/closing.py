@@ -67,8 +67,8 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
     except StaleView:
         return _stale(request, form)(dossier_or_404(operation_id))
     except ClosingRefused as refusal:
-        show_refusal(form, refusal)
-        return _decision_page(request, dossier_or_404(operation_id), form, status=422)
+        status = show_refusal(form, refusal)
+        return _decision_page(request, dossier_or_404(operation_id), form, status=status)
     return redirect("operation" if proposal else "receipt", operation_id)
 
 
@@ -211,20 +211,20 @@ def _act(
     """Validate, call, and come back to the operation's page with what was wrong, if anything."""
     dossier_or_404(operation_id)
     form = form_class(request.POST)
-    stale = False
+    stale, status = False, 422
     if form.is_valid():
         try:
             call(form)
             return redirect(then, operation_id)
         except StaleView:
-            stale = True
+            stale, status = True, 409
         except ClosingRefused as refusal:
-            show_refusal(form, refusal)
+            status = show_refusal(form, refusal)
     dossier = dossier_or_404(operation_id)
     context = context_of(request, dossier) | {name: form, "refused": form.non_field_errors()}
     if stale:
         context["changes"] = changes_since(dossier, form.cleaned_data["seen"])
-    return answer(request, "operations/operation.html", context, status=409 if stale else 422)
+    return answer(request, "operations/operation.html", context, status=status)
 
 
 def _fresh_form(dossier: Dossier, outcome: str | None) -> ClosingForm:

@@ -35,7 +35,7 @@ def reopen(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
             request, "reopen", dossier, ReopenForm(initial=_fresh(dossier) | kept_fields(request))
         )
     form = ReopenForm(request.POST)
-    stale = False
+    stale, status = False, 422
     if form.is_valid():
         try:
             reopening.propose_reopening(
@@ -48,8 +48,8 @@ def reopen(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         except StaleView:
             stale = True
         except ClosingRefused as refusal:
-            show_refusal(form, refusal)
-    return _again(request, "reopen", operation_id, form, stale=stale)
+            status = show_refusal(form, refusal)
+    return _again(request, "reopen", operation_id, form, stale=stale, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -62,7 +62,7 @@ def reissue(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
             request, "reissue", dossier, ReissueForm(initial=_fresh(dossier) | kept_fields(request))
         )
     form = ReissueForm(request.POST)
-    stale = False
+    stale, status = False, 422
     if form.is_valid():
         problem = typed_amount_problem(form.cleaned_data["typed"], dossier.operation.money)
         if problem:
@@ -81,8 +81,8 @@ def reissue(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         except StaleView:
             stale = True
         except ClosingRefused as refusal:
-            show_refusal(form, refusal)
-    return _again(request, "reissue", operation_id, form, stale=stale)
+            status = show_refusal(form, refusal)
+    return _again(request, "reissue", operation_id, form, stale=stale, status=status)
 
 
 @require_POST
@@ -127,12 +127,18 @@ def _fresh(dossier: Dossier) -> dict[str, Any]:
 
 
 def _again(
-    request: ConsoleRequest, name: str, operation_id: UUID, form: forms.Form, *, stale: bool
+    request: ConsoleRequest,
+    name: str,
+    operation_id: UUID,
+    form: forms.Form,
+    *,
+    stale: bool,
+    status: int,
 ) -> HttpResponse:
     """The page as of now, with what was typed; what changed when it was overtaken."""
     dossier = dossier_or_404(operation_id)
     if not stale:
-        return _page(request, name, dossier, form, status=422)
+        return _page(request, name, dossier, form, status=status)
     kept = {name: form[name].value() for name in form.fields} | _fresh(dossier) | {"ground": ""}
     changes = changes_since(dossier, form.cleaned_data["seen"])
     fresh = type(form)(initial=kept)

@@ -97,12 +97,12 @@ def test_deciding_on_anothers_operation_asks_for_a_takeover_first(
     refused = post(other, "close", operation, **decision)
 
     for answer in (checked, refused):
-        assert answer.status_code == 422
+        assert answer.status_code == 409
         assert "Take it over first" in answer.content.decode()
     assert Operation.objects.get(pk=operation.pk).status == "unknown"
     assert not operation.proposals.exists()
 
-    post(other, "take-over", operation, reason="Dana has left.")
+    post(other, "take-over", operation, reason="Dana has left.", held_by=holder())
     post(other, "close", operation, **decision)
 
     assert operation.proposals.get().proposed_by_name == "Tom Oyelaran"
@@ -115,15 +115,37 @@ def test_taking_over_wants_a_reason_and_keeps_both_names(
     post(signed_in("operator", "Dana Ruiz"), "claim", operation)
     other = signed_in("operator", "Tom Oyelaran")
 
-    assert post(other, "take-over", operation, reason=" ").status_code == 409
+    assert post(other, "take-over", operation, reason=" ", held_by=holder()).status_code == 409
     assert Claim.objects.get().holder_name == "Dana Ruiz"
-    post(other, "take-over", operation, reason="Dana has left.")
+    post(other, "take-over", operation, reason="Dana has left.", held_by=holder())
 
     assert Claim.objects.get().holder_name == "Tom Oyelaran"
     assert trail(operation.pk) == [("claimed", ""), ("claim_taken_over", "Dana has left.")]
     entry = AuditEntry.objects.get(action="claim_taken_over")
     assert entry.before["claimed_by"] == "Dana Ruiz"
     assert entry.after["claimed_by"] == "Tom Oyelaran"
+
+
+def test_taking_over_from_somebody_the_page_did_not_show_is_refused(
+    signed_in: SignIn, operation: Operation
+) -> None:
+    post(signed_in("operator", "Dana Ruiz"), "claim", operation)
+    shown = page_of(signed_in("operator", "Priya Nair"), operation)
+    assert f'name="held_by" value="{holder()}"' in shown
+    seen = holder()
+    post(signed_in("operator", "Tom Oyelaran"), "take-over", operation, reason="Mine", held_by=seen)
+
+    late = signed_in("operator", "Maya Kline")
+    for held_by in (seen, "", "nobody"):
+        refused = post(late, "take-over", operation, reason="Late", held_by=held_by)
+        assert refused.status_code == 409
+        assert "Tom Oyelaran is working on this operation" in refused.content.decode()
+
+    assert Claim.objects.get().holder_name == "Tom Oyelaran"
+
+
+def holder() -> str:
+    return Claim.objects.get().holder
 
 
 def test_a_claim_that_ran_out_is_free(signed_in: SignIn, operation: Operation) -> None:

@@ -108,10 +108,54 @@ def test_nobody_reopens_or_reissues_what_somebody_else_works_on(
     ]
 
     for answer in answers:
-        assert answer.status_code == 422
+        assert answer.status_code == 409
         assert "Take it over first" in answer.content.decode()
     assert not Proposal.objects.filter(state="waiting").exists()
     assert not Operation.objects.filter(reissue_of=failed).exists()
+
+
+def test_a_second_person_does_not_answer_what_somebody_else_works_on(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    closing, reopening = scenes.unknown(), scenes.conflict()
+    proposal = scenes.proposed(closing)
+    maya, tom = signed_in("operator", "Maya Kline"), signed_in("approver", "Tom Other")
+    words = {"ground": "contradicted", "note": "The refund is on the payment."}
+    maya.post(reverse("reopen", args=[reopening.pk]), form_of(maya, "reopen", reopening) | words)
+    other = Proposal.objects.get(operation=reopening, state="waiting")
+    dana = signed_in("approver", "Dana Ruiz")
+    for operation in (closing, reopening):
+        dana.post(reverse("claim", args=[operation.pk]))
+
+    for operation, row in ((closing, proposal), (reopening, other)):
+        answer = {"revision": operation.revision, "seen": "1.1", "note": "I see it, too."}
+        for act in ("approve", "reject"):
+            refused = tom.post(reverse(act, args=[operation.pk, row.pk]), answer)
+            assert refused.status_code == 409
+            assert "Take it over first" in refused.content.decode()
+
+    assert Proposal.objects.filter(state="waiting").count() == 2
+    assert [fresh(row).revision for row in (closing, reopening)] == [
+        closing.revision,
+        reopening.revision,
+    ]
+
+
+def test_one_person_makes_it_anew_and_the_others_are_told(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    operation = scenes.refused()
+    maya, tom = signed_in("operator", "Maya Kline"), signed_in("operator", "Tom Other")
+    words = {"reason": "The dispute was withdrawn.", "typed": "38.00"}
+    address = reverse("reissue", args=[operation.pk])
+    hers, his = (form_of(client, "reissue", operation) | words for client in (maya, tom))
+
+    first, second = maya.post(address, hers), tom.post(address, his)
+
+    assert (first.status_code, second.status_code) == (302, 409)
+    assert "There is a later refund of this order" in second.content.decode()
+    assert maya.post(address, hers)["Location"] == first["Location"]
+    assert scenes.control.counts(payment=operation.payment.charge)["refunds"] == 1
 
 
 @pytest.mark.parametrize("scene", ["unknown", "succeeded", "conflict"])
