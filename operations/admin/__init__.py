@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
 
+from operations.admin.bulk import BulkActions
 from operations.models import (
     Account,
     ApiKey,
@@ -69,7 +70,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Operation)
-class OperationAdmin(ReadOnlyAdmin):
+class OperationAdmin(BulkActions, ReadOnlyAdmin):
     """One refund, one row."""
 
     list_display = ("id", "order_id", "amount", "currency", "status", "created_at")

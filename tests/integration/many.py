@@ -48,17 +48,23 @@ def many_unknown(stage: Stage, count: int) -> list[UUID]:
     first = stage.ask(stage.payment(amount=10**9), order_id="many-00000", amount=500)
     stage.clock.advance(120)
     look_up(engine=stage.engine, operation_id=first.pk, actor=JOB)
+    copy_unknown(first, count - 1)
+    return list(Operation.objects.order_by("order_id").values_list("pk", flat=True))
+
+
+def copy_unknown(first: Operation, count: int, **differing: str) -> None:
+    """So many more like an unknown operation, with its look-ups."""
+    own = _OWN | differing
     columns = [field.column for field in Operation._meta.concrete_fields]
     statement = _COPIED.format(
         columns=", ".join(f'"{column}"' for column in columns),
-        values=", ".join(_OWN.get(column, f'old."{column}"') for column in columns),
+        values=", ".join(own.get(column, f'old."{column}"') for column in columns),
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [count - 1, first.pk])
+        cursor.execute(statement, [count, first.pk])
         copies = [pk for (pk,) in cursor.fetchall()]
         cursor.execute(_DOUBT, [copies])
         cursor.execute(_LOOKED, [copies, first.pk])
-    return list(Operation.objects.order_by("order_id").values_list("pk", flat=True))
 
 
 def settle_by_webhook(stage: Stage, operation: Operation) -> None:

@@ -4,9 +4,12 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from operations.models import Subscription
+from operations.models import BulkRun, Subscription
+
+from .rows import Rows
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +46,31 @@ def test_a_secret_of_a_subscription_is_not_shown(admin_client: Client) -> None:
     assert b"receiver.example" in page.content
     assert b"whsec_" not in page.content
     assert b"receiver.example" in admin_client.get("/admin/operations/subscription/").content
+
+
+def test_the_actions_on_operations_lead_to_a_preview_in_the_console(admin_client: Client) -> None:
+    operation = Rows().operation()
+    chosen = {"action": "close_failed", "_selected_action": [str(operation)]}
+
+    response = admin_client.post("/admin/operations/operation/", chosen)
+
+    run = BulkRun.objects.get()
+    assert response.headers["Location"] == f"/bulk/{run.pk}/"
+    assert (run.state, run.rows, run.made_by_name) == ("previewed", 1, "admin")
+
+
+def test_nobody_who_may_not_act_on_many_finds_such_actions(client: Client) -> None:
+    operation = Rows().operation()
+    reader = User.objects.create_user("reader", is_staff=True)
+    reader.user_permissions.add(Permission.objects.get(codename="view_operation"))
+    reader.groups.add(Group.objects.get(name="viewer"))
+    client.force_login(reader)
+    chosen = {"action": "claim", "_selected_action": [str(operation)]}
+
+    client.post("/admin/operations/operation/", chosen)
+
+    assert b'value="close_failed"' not in client.get("/admin/operations/operation/").content
+    assert not BulkRun.objects.exists()
 
 
 def test_nothing_of_the_engine_can_be_added_by_hand(admin_client: Client) -> None:

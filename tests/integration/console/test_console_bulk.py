@@ -13,8 +13,10 @@ from pytest_django import Settings
 
 from operations.domain.bulk import BulkLimits
 from operations.models import Account, AuditEntry, BulkRun, Claim, Grant, Operation
+from operations.queries import queue as queue_module
 from operations.services.bulk_running import run_bulk
 from operations.services.engine import default_engine
+from tests.integration.many import copy_unknown
 
 from .scenes import Scenes, fresh
 
@@ -137,6 +139,27 @@ def test_all_that_match_are_those_that_the_filters_leave(scenes: Scenes, signed_
     assert choose(client, "claim", all="1", address="view=decide&status=lost").status_code == 302
     assert BulkRun.objects.count() == 1
     assert "A filter of this list is not understood" in client.get("/").content.decode()
+
+
+def test_all_that_match_are_the_twelve_that_the_filter_leaves(
+    scenes: Scenes, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_module, "PAGE_SIZE", 5)
+    first = absent(scenes, amount=500)
+    copy_unknown(first, 59, amount="old.amount + n %% 5")
+    client = signed_in("operator")
+    address = "view=decide&currency=usd&max=5"
+    assert client.get(f"/?{address}").content.decode().count('name="op"') == 5
+
+    run = preview(client, "close_failed", all="1", address=address)
+    begin(client, run)
+    work(run)
+
+    assert (run.rows, run.acts) == (12, 12)
+    failed = Operation.objects.filter(status="failed")
+    assert set(failed.values_list("amount", flat=True)) == {500}
+    assert failed.count() == 12 == Operation.objects.filter(amount=500).count()
+    assert Operation.objects.filter(status="unknown").count() == 48
 
 
 def test_a_preview_that_is_out_of_date_is_shown_anew_with_what_changed(
