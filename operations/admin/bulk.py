@@ -1,8 +1,9 @@
 """Acting on many from Django's admin: the same previews and runs as the console's."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -53,7 +54,7 @@ class BulkActions(admin.ModelAdmin):  # type: ignore[type-arg]
 def _preview(
     request: HttpRequest, rows: QuerySet[Operation], action: BulkAction
 ) -> HttpResponse | None:
-    user = request.user
+    user = cast("User", request.user)
     theirs = rows.filter(**narrowed(read_rights(user).accounts(Act.BULK)))
     try:
         run = preview(
