@@ -4,6 +4,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from operations.console import wording
+from operations.console.remarks import Remark
 from operations.domain.bulk import BulkAction
 from operations.services.bulk import KINDS_FOR_FAILED, Begin
 
@@ -23,10 +24,9 @@ class BeginForm(forms.Form):
     """Why it is done to all of them, and what it rests on."""
 
     count = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
-    note = forms.CharField(
+    note = Remark(
         label=_("Note"),
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Write a note: why is this done to all of them?")},
     )
     kind = forms.ChoiceField(
@@ -66,8 +66,7 @@ class BeginForm(forms.Form):
 class BulkAnswerForm(forms.Form):
     """A second person's answer to a run, or the first one's taking it back."""
 
-    note = forms.CharField(
+    note = Remark(
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Write a note: what did you check?")},
     )

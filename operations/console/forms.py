@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from operations.console import wording
+from operations.console.remarks import Remark
 from operations.console.saying import in_words
 from operations.domain.closure import ClosingOutcome, EvidenceKind, ReopenGround
 from operations.domain.money import Money
@@ -58,10 +59,9 @@ class ClosingForm(_Seen, _Once):
         error_messages={"required": _("Choose what you saw.")},
     )
     reference = forms.CharField(label=_("Reference"), max_length=255, required=False)
-    note = forms.CharField(
+    note = Remark(
         label=_("Note"),
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Write a note: what did you find, and where?")},
     )
 
@@ -91,10 +91,9 @@ class ClosingForm(_Seen, _Once):
 class AnswerForm(_Seen):
     """A second person's answer to a proposal."""
 
-    note = forms.CharField(
+    note = Remark(
         label=_("Your note"),
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Write a note: what did you check?")},
     )
 
@@ -106,9 +105,8 @@ class ReopenForm(_Seen, _Once):
         choices=list(wording.GROUND.items()),
         error_messages={"required": _("Choose why it does not hold.")},
     )
-    note = forms.CharField(
+    note = Remark(
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Say why the decision does not hold.")},
     )
 
@@ -127,9 +125,8 @@ class ReissueForm(_Seen):
     """Why a failed refund is made anew, and its amount typed out."""
 
     typed = forms.CharField(max_length=40, required=False)
-    reason = forms.CharField(
+    reason = Remark(
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Say why it is made anew.")},
     )
 
@@ -137,9 +134,8 @@ class ReissueForm(_Seen):
 class NoteForm(_Once):
     """A remark."""
 
-    text = forms.CharField(
+    text = Remark(
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Write something, or leave it.")},
     )
 
@@ -148,10 +144,9 @@ class ClearFlagForm(_Seen):
     """Why a flag can go."""
 
     attention = forms.ChoiceField(choices=[(flag, flag) for flag in Attention])
-    reason = forms.CharField(
+    reason = Remark(
         label=_("Why can it go?"),
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Say why the flag can be cleared.")},
     )
 
@@ -161,10 +156,9 @@ class LinkForm(forms.Form):
 
     operation = forms.UUIDField(error_messages={"required": _("Choose an operation.")})
     revision = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
-    note = forms.CharField(
+    note = Remark(
         label=_("What shows that they belong together?"),
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Write a note: what shows that they belong together?")},
     )
 
@@ -172,9 +166,8 @@ class LinkForm(forms.Form):
 class OutsideForm(forms.Form):
     """How a person knows that something was made outside."""
 
-    reason = forms.CharField(
+    reason = Remark(
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Say how you know.")},
     )
 
@@ -210,8 +203,7 @@ class PolicyForm(forms.Form):
     """On or off, and why."""
 
     enabled = forms.ChoiceField(choices=[("on", _("On")), ("off", _("Off"))])
-    reason = forms.CharField(
+    reason = Remark(
         max_length=4_000,
-        widget=forms.Textarea,
         error_messages={"required": _("Say why.")},
     )

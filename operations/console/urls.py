@@ -69,6 +69,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         {"tab": "audit"},
         name="operation-audit",
     ),
+    path("operations/<uuid:operation_id>/bundle/", operation.bundle, name="bundle"),
     path("operations/<uuid:operation_id>/claim/", claims.claim, name="claim"),
     path("operations/<uuid:operation_id>/release/", claims.release, name="release"),
     path("operations/<uuid:operation_id>/take-over/", claims.take_over, name="take-over"),

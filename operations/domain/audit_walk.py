@@ -12,7 +12,8 @@ from operations.domain.seals import Head
 class Stored:
     """An entry as it stands in the table: where it belongs, and the hash that it is said to have.
 
-    `entry` is None when its fields are such as no entry has.
+    `entry` is None when its fields are such as no entry has. With `is_masked` a secret in them is
+    hidden, so that the hash can't be tried.
     """
 
     chain: str
@@ -22,13 +23,14 @@ class Stored:
     entry_hash: str
     label: str
     entry: ChainedEntry | None
+    is_masked: bool = False
 
     @property
     def is_whole(self) -> bool:
         return (
             self.chain == self.belongs_to
             and self.entry is not None
-            and self.entry.digest() == self.entry_hash
+            and (self.is_masked or self.entry.digest() == self.entry_hash)
         )
 
 

@@ -27,16 +27,22 @@ def masked(value: Any) -> Any:
         }
     if isinstance(value, list | tuple):
         return [masked(inner) for inner in value]
-    return _masked_text(value) if isinstance(value, str) else value
+    return masked_text(value) if isinstance(value, str) else value
+
+
+def masked_text(text: str) -> str:
+    """A text without keys, tokens and card numbers."""
+    text = without_keys(text)
+    return _CARD.sub(lambda found: _masked_card(found[0]), text)
+
+
+def without_keys(text: str) -> str:
+    """A text without keys and tokens. Long numbers stay: an id of an order may look like a card."""
+    return _SECRET_VALUES.sub(MASK, text)
 
 
 def _is_secret(name: str) -> bool:
     return any(part in name.lower() for part in _SECRET_NAMES)
-
-
-def _masked_text(text: str) -> str:
-    text = _SECRET_VALUES.sub(MASK, text)
-    return _CARD.sub(lambda found: _masked_card(found[0]), text)
 
 
 def _masked_card(text: str) -> str:

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from operations.domain.audit import CHAIN_START, Actor, ActorKind, ChainedEntry
 from operations.domain.audit_walk import Stored
+from operations.domain.masking import masked
 from operations.domain.statuses import Status
 from operations.models import collecting
 from operations.models.statements import made
@@ -107,6 +108,8 @@ class AuditEntry(models.Model):
         Entries without an operation share one chain, which is locked here until the commit.
         """
         chain = chain_of(operation_id)
+        # What people type and providers answer may hold a secret; what is hashed is what is kept.
+        before, after, reason = masked(before or {}), masked(after or {}), masked(reason)
         if operation_id is None:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["audit-system"])
@@ -122,8 +125,8 @@ class AuditEntry(models.Model):
             actor_name=actor.name,
             actor_address=actor.address,
             action=action,
-            before=dict(before or {}),
-            after=dict(after or {}),
+            before=before,
+            after=after,
             reason=reason,
             evidence_id=str(evidence_id or ""),
             previous_hash=previous,

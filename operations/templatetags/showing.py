@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, to_locale
 
 from operations.console import notice_wording, wording
-from operations.domain.masking import masked
+from operations.domain.masking import masked, without_keys
 from operations.domain.money import Money, decimals, shown_decimals
 from operations.domain.orphans import Weighed
 from operations.domain.sentences import Outside, Sentence, Value
@@ -128,8 +128,9 @@ def initials(name: str) -> str:
 
 @register.simple_tag
 def outside(value: object) -> SafeString:
-    """Text from outside: escaped, and its writing direction kept to itself."""
-    text = _ISOLATES.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))
+    """Text from outside: escaped, without keys, and its writing direction kept to itself."""
+    text = without_keys(str(value))
+    text = _ISOLATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return format_html('<bdi dir="auto">{}</bdi>', text)
 
 

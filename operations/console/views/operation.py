@@ -19,6 +19,8 @@ from operations.queries.dossier import Dossier, read_dossier
 from operations.queries.marks import operation_mark
 from operations.queries.timeline import timeline
 from operations.services import looking_up
+from operations.services.bundling import bundle_of
+from operations.services.disclosing import note_disclosure
 from operations.services.engine import default_engine
 from operations.services.looking_up import LookupResult
 
@@ -52,8 +54,27 @@ def event(request: ConsoleRequest, operation_id: UUID, anchor: str) -> HttpRespo
     found = next((row for row in timeline(dossier) if row.anchor == anchor), None)
     if found is None:
         raise Http404
+    note_disclosure(
+        engine=default_engine(),
+        actor=actor_of(request),
+        action="raw_read",
+        operation_id=operation_id,
+        what={"anchor": anchor},
+    )
     context = {"operation": dossier.operation, "event": found}
     return answer(request, "operations/event.html", context, part="raw")
+
+
+@require_POST
+@allows(Act.EXPORT)
+def bundle(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
+    """All that is recorded of it as a signed ZIP. Who took it is written down first."""
+    dossier_or_404(operation_id)
+    made = bundle_of(engine=default_engine(), operation_id=operation_id, actor=actor_of(request))
+    response = HttpResponse(made.content, content_type="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="{made.name}"'
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @require_POST

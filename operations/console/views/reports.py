@@ -22,6 +22,7 @@ from operations.models.report_file import ReportRow, ReportState, RowResult
 from operations.queries.access import narrowed
 from operations.queries.reports import PAGE, lines_to_show, result_lines
 from operations.services.accounts import UnknownAccount
+from operations.services.disclosing import note_disclosure
 from operations.services.engine import default_engine
 from operations.services.reporting import ReportRefused, let_apply, receive_report
 
@@ -121,6 +122,12 @@ def apply(request: ConsoleRequest, report_id: int) -> HttpResponse:
 def report_results(request: ConsoleRequest, report_id: int) -> HttpResponse:
     """Every line with its result, as CSV, while it is read from the database."""
     found = _report(report_id)
+    note_disclosure(
+        engine=default_engine(),
+        actor=actor_of(request),
+        action="exported",
+        what={"what": "report_results", "report": found.pk},
+    )
     return csv_download(result_lines(found), name=f"report-{found.pk}.csv")
 
 

@@ -71,6 +71,7 @@ CONSOLE: Mapping[str, Expected] = {
     "operation-now": Expected(Act.READ, _OBJECT, _GET),
     "operation-timeline": Expected(Act.READ, _OBJECT, _GET),
     "operation-audit": Expected(Act.READ, _OBJECT, _GET),
+    "bundle": Expected(Act.EXPORT, _OBJECT, _POST),
     "claim": Expected(Act.DECIDE, _OBJECT, _POST),
     "release": Expected(Act.DECIDE, _OBJECT, _POST),
     "take-over": Expected(Act.DECIDE, _OBJECT, _POST),
