@@ -12,6 +12,7 @@ from operations.console.remarks import Remark
 from operations.console.saying import in_words
 from operations.domain.closure import ClosingOutcome, EvidenceKind, ReopenGround
 from operations.domain.money import Money
+from operations.domain.orphans import Link
 from operations.domain.sentences import Sentence
 from operations.domain.statuses import Attention
 from operations.domain.typed_amounts import typed_amount
@@ -161,6 +162,13 @@ class LinkForm(forms.Form):
         max_length=4_000,
         error_messages={"required": _("Write a note: what shows that they belong together?")},
     )
+
+    def link(self) -> Link:
+        """What a valid form says."""
+        cleaned = self.cleaned_data
+        return Link(
+            operation_id=cleaned["operation"], revision=cleaned["revision"], note=cleaned["note"]
+        )
 
 
 class OutsideForm(forms.Form):

@@ -10,13 +10,15 @@ from django.core import signing
 from django.http import HttpRequest
 from django.urls import Resolver404, resolve, reverse
 
+from operations.console.forms import LinkForm, OutsideForm
+
 _SALT = "console-kept-form"
 _LASTS_S = 3_600
 _SESSION = "kept_form"
 #: The fields that people fill in, and what the page showed them. Never a password or a file.
 _FIELDS = (
     *("outcome", "kind", "reference", "note", "ground", "reason", "text", "typed"),
-    *("attention", "revision", "seen", "form_token"),
+    *("attention", "operation", "revision", "seen", "form_token"),
 )
 _LONGEST = 4_000
 #: The page that shows a form again, by the name of the address that it was sent to.
@@ -29,6 +31,12 @@ _PAGES = {
     "reject": "operation",
     "clear-attention": "operation",
     "bulk-begin": "bulk-run",
+    "take-over": "operation",
+    "orphan-link": "orphan",
+    "orphan-outside": "orphan",
+    "orphan-total": "orphan-total",
+    "orphan-event-link": "orphan-event",
+    "orphan-event-outside": "orphan-event",
 }
 
 
@@ -74,3 +82,11 @@ def kept_fields(request: HttpRequest) -> dict[str, Any]:
     del request.session[_SESSION]
     fields: dict[str, Any] = kept["fields"]
     return fields
+
+
+def kept_orphan_forms(request: HttpRequest) -> dict[str, Any]:
+    """The form of an orphan's page with what was typed before a sign-in, if anything was."""
+    fields = kept_fields(request)
+    if "operation" in fields:
+        return {"link_form": LinkForm(initial=fields)}
+    return {"outside_form": OutsideForm(initial=fields)} if fields else {}

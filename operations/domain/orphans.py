@@ -6,6 +6,7 @@ Nothing here proves anything: a refund becomes an operation's by proof, or by a 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from operations.domain.matching import Verdict
 from operations.domain.statuses import Status
@@ -121,3 +122,12 @@ def can_be_linked(status: Status, weighed: tuple[Weighed, ...]) -> bool:
 
 def _verdict(holds: bool) -> Verdict:
     return Verdict.SAME if holds else Verdict.DIFFERENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A person's finding that something is an operation's, whose `revision` their page showed."""
+
+    operation_id: UUID
+    revision: int
+    note: str

@@ -1,12 +1,11 @@
 """Events that match nothing: kept for people, who say what they belong to."""
 
-from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID
 
 from django.db import transaction
 
 from operations.domain.audit import Actor
+from operations.domain.orphans import Link
 from operations.domain.sentences import Outside, Refusal, say
 from operations.models import (
     AuditEntry,
@@ -27,15 +26,6 @@ _LOOK_UP_AFTER = timedelta(seconds=1)
 
 class OrphanEventRefused(Refusal):
     """This can't be done with the event; nothing was changed. `field` names what to mend."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EventLink:
-    """A person's finding that an event is an operation's. `revision` is what their page showed."""
-
-    operation_id: UUID
-    revision: int
-    note: str
 
 
 def keep_orphan(ground: Ground, event: Told) -> None:
@@ -59,7 +49,7 @@ def keep_orphan(ground: Ground, event: Told) -> None:
 
 
 @transaction.atomic
-def link_event(*, engine: Engine, orphan_id: int, link: EventLink, actor: Actor) -> Operation:
+def link_event(*, engine: Engine, orphan_id: int, link: Link, actor: Actor) -> Operation:
     """Record as evidence that an event is an operation's, and look the operation up soon.
 
     The event decides nothing: the look-up reads what the provider has. Raises OrphanEventRefused,

@@ -1,8 +1,5 @@
 """Orphans: a person ties a refund to an operation, or finds that it was made outside."""
 
-from dataclasses import dataclass
-from uuid import UUID
-
 from django.db import transaction
 
 from operations.domain.answers import RefundFacts
@@ -10,6 +7,7 @@ from operations.domain.audit import Actor
 from operations.domain.closure import ClosingOutcome, EvidenceKind, is_closable
 from operations.domain.differing import what_differs
 from operations.domain.matching import names_the_payment
+from operations.domain.orphans import Link
 from operations.domain.sentences import Outside, Refusal, say
 from operations.domain.statuses import Status
 from operations.models import (
@@ -33,15 +31,6 @@ from operations.services.weighing import ClosingRefused, Decision, StaleView
 
 class OrphanRefused(Refusal):
     """This can't be done with the orphan; nothing was changed. `field` names what to mend."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Link:
-    """A person's finding that a refund is an operation's. `revision` is what their page showed."""
-
-    operation_id: UUID
-    revision: int
-    note: str
 
 
 def link_refund(*, engine: Engine, refund_id: int, link: Link, actor: Actor) -> Proposal | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from operations import jobs
+from operations.domain.orphans import Link
 from operations.domain.statuses import Attention, Status
 from operations.models import (
     AuditEntry,
@@ -21,7 +22,7 @@ from operations.models import (
 from operations.queries.conservation import account_sheets, payment_sheet
 from operations.services.draining import handle_next_event
 from operations.services.looking_up import LookupResult, look_up
-from operations.services.orphans import Link, OrphanRefused, link_refund
+from operations.services.orphans import OrphanRefused, link_refund
 from operations.services.sweeping import check, claim_due_checks
 from reconcile.celery import app
 

@@ -99,6 +99,8 @@ def _forms_kept(fields: dict[str, Any]) -> dict[str, Any]:
         return {"note_form": NoteForm(initial=fields)}
     if "attention" in fields:
         return {"flag_form": ClearFlagForm(initial=fields)}
+    if "reason" in fields:
+        return {"take_over_reason": fields["reason"]}
     return {"answer_form": AnswerForm(initial=fields)}
 
 

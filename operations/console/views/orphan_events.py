@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from operations.console.forms import LinkForm, OutsideForm
+from operations.console.keeping import kept_orphan_forms
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.saying import show_refusal
@@ -16,7 +17,6 @@ from operations.queries.orphan_events import described_events
 from operations.queries.search import as_uuid, clean_query
 from operations.services.engine import default_engine
 from operations.services.orphan_events import (
-    EventLink,
     OrphanEventRefused,
     link_event,
     mark_event_outside,
@@ -28,7 +28,7 @@ from operations.services.weighing import StaleView
 @allows(Act.READ)
 def event(request: ConsoleRequest, orphan_id: int) -> HttpResponse:
     """One event, and the operations of its payment."""
-    return _page(request, _event_or_404(orphan_id))
+    return _page(request, _event_or_404(orphan_id), **kept_orphan_forms(request))
 
 
 @require_POST
@@ -39,16 +39,11 @@ def link(request: ConsoleRequest, orphan_id: int) -> HttpResponse:
     form = LinkForm(request.POST)
     if not form.is_valid():
         return _page(request, row, link_form=form, status=422)
-    cleaned = form.cleaned_data
     try:
         link_event(
             engine=default_engine(),
             orphan_id=orphan_id,
-            link=EventLink(
-                operation_id=cleaned["operation"],
-                revision=cleaned["revision"],
-                note=cleaned["note"],
-            ),
+            link=form.link(),
             actor=actor_of(request),
         )
     except StaleView:
@@ -58,7 +53,7 @@ def link(request: ConsoleRequest, orphan_id: int) -> HttpResponse:
     except OrphanEventRefused as refusal:
         show_refusal(form, refusal)
         return _page(request, _event_or_404(orphan_id), link_form=form, status=422)
-    return redirect("operation", cleaned["operation"])
+    return redirect("operation", form.cleaned_data["operation"])
 
 
 @require_POST
@@ -87,7 +82,8 @@ def _page(
 ) -> HttpResponse:
     (described,) = described_events([row])
     candidates = list(described.candidates)
-    typed = clean_query(request.GET.get("operation", ""))
+    kept = forms["link_form"]["operation"].value() if "link_form" in forms else ""
+    typed = clean_query(request.GET.get("operation", "") or str(kept or ""))
     also = _named(row, typed)
     if also is not None and also not in candidates:
         candidates.append(also)

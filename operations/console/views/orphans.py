@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from operations.console.forms import LinkForm, OutsideForm
+from operations.console.keeping import kept_fields, kept_orphan_forms
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.saying import show_refusal
@@ -21,7 +22,6 @@ from operations.queries.orphans import OrphanView, described, orphan_counts, orp
 from operations.queries.search import as_uuid, clean_query
 from operations.services.engine import default_engine
 from operations.services.orphans import (
-    Link,
     OrphanRefused,
     close_discrepancy,
     link_refund,
@@ -72,7 +72,7 @@ def orphans(request: ConsoleRequest) -> HttpResponse:
 @allows(Act.READ)
 def orphan(request: ConsoleRequest, refund_id: int) -> HttpResponse:
     """One refund without an operation, held against what it may belong to."""
-    return _orphan_page(request, _refund_or_404(refund_id))
+    return _orphan_page(request, _refund_or_404(refund_id), **kept_orphan_forms(request))
 
 
 @require_http_methods(["POST"])
@@ -83,16 +83,11 @@ def link(request: ConsoleRequest, refund_id: int) -> HttpResponse:
     form = LinkForm(request.POST)
     if not form.is_valid():
         return _orphan_page(request, refund, link_form=form, status=422)
-    cleaned = form.cleaned_data
     try:
         link_refund(
             engine=default_engine(),
             refund_id=refund_id,
-            link=Link(
-                operation_id=cleaned["operation"],
-                revision=cleaned["revision"],
-                note=cleaned["note"],
-            ),
+            link=form.link(),
             actor=actor_of(request),
         )
     except StaleView:
@@ -102,7 +97,7 @@ def link(request: ConsoleRequest, refund_id: int) -> HttpResponse:
     except OrphanRefused as refusal:
         show_refusal(form, refusal)
         return _orphan_page(request, _refund_or_404(refund_id), link_form=form, status=422)
-    return redirect("operation", cleaned["operation"])
+    return redirect("operation", form.cleaned_data["operation"])
 
 
 @require_http_methods(["POST"])
@@ -132,9 +127,10 @@ def total(request: ConsoleRequest, discrepancy_id: int) -> HttpResponse:
     row = get_object_or_404(
         Discrepancy.objects.select_related("payment__account"), pk=discrepancy_id
     )
-    form = OutsideForm(request.POST or None)
+    posted = request.method == "POST"
+    form = OutsideForm(request.POST) if posted else OutsideForm(initial=kept_fields(request))
     status = 200
-    if request.method == "POST":
+    if posted:
         if Act.DECIDE not in request.acts:
             raise PermissionDenied
         status = 422
@@ -176,7 +172,8 @@ def money(request: ConsoleRequest) -> HttpResponse:
 def _orphan_page(
     request: ConsoleRequest, refund: ProviderRefund, *, status: int = 200, **forms: Any
 ) -> HttpResponse:
-    typed = clean_query(request.GET.get("operation", "") or request.POST.get("operation", ""))
+    kept = forms["link_form"]["operation"].value() if "link_form" in forms else ""
+    typed = clean_query(request.GET.get("operation", "") or str(kept or ""))
     named = as_uuid(typed)
     (row,) = described([refund], also=named)
     found = {candidate.operation.pk for candidate in row.candidates}
