@@ -10,21 +10,26 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from uuid import UUID
 
 from django.core.management.base import OutputWrapper
 from django.db import connections
 
+from operations.demo.office import audit_of, work
 from operations.demo.people import Login, make_agent_key, make_logins
 from operations.demo.player import PATIENCE_S, BrokenOffError, Played, Stage, play_story
-from operations.demo.records import order_in_run, run_number
+from operations.demo.records import order_in_run, run_number, states
 from operations.demo.report import make_rows, table, totals, totals_line
 from operations.demo.scenes import SCENES
 from operations.demo.stage import LOG_NAME, StackLog, make_stack
 from operations.demo.story import STORY, Order
+from operations.domain.statuses import Status
 from operations.sandbox.client import SandboxControl
 from reconcile.local.stack import LocalStack, StackError
 
 _USUAL_PORT = 8_000
+#: The order that the docs tell of.
+_LOST_ANSWER = "4417"
 # A story that was broken off is not waited for: what is in flight is what the next start finds.
 _GRACE_S, _GRACE_BROKEN_OFF_S = 10, 2
 
@@ -86,6 +91,7 @@ class Show:
         played = play_story(stage=stage, orders=orders, scenes=SCENES)
         self._over.set()
         figures = self._report(played, control, run)
+        self._let_people_work(stack, played, figures)
         if not self._as_json:
             self._write_out(totals_line(figures))
         if not once:
@@ -105,6 +111,20 @@ class Show:
         for line in ["", *table(rows), ""]:
             self._tell(line)
         return totals(rows, counts, run=run, seconds=seconds)
+
+    def _let_people_work(
+        self, stack: LocalStack, played: Sequence[Played], figures: dict[str, Any]
+    ) -> None:
+        """The operator's part, and what the audit trail says in the end."""
+        found = [state for one in played for state in states(one.agent.operations())]
+        unknown = [UUID(one.operation_id) for one in found if one.status is Status.UNKNOWN]
+        for sentence in work(unknown, stack.asked_to_stop.wait):
+            self._tell(sentence)
+        lost = next(one for one in played if one.order.number.startswith(_LOST_ANSWER))
+        ids = [UUID(each) for each in lost.agent.operations()]
+        is_whole, sentence = audit_of(ids, lost.order.number)
+        self._tell(sentence)
+        figures |= {"audit_whole": is_whole, "ok": figures["ok"] and is_whole}
 
     def _tell_where(
         self, stack: LocalStack, api_key: str, logins: Sequence[Login], order: Order, one: Played

@@ -56,6 +56,9 @@ def test_every_order_of_the_story_reaches_its_end_and_nothing_stays(tmp_path: Pa
     assert totals["ok"] is True
     assert done.returncode == 0
     assert "4417" in done.stderr
+    assert totals["audit_whole"] is True
+    assert "looked 2 operations up at once: bulk run 1." in done.stderr
+    assert "the approver decides" in done.stderr
     assert left_behind(tmp_path) == []
 
 
