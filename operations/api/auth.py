@@ -8,13 +8,20 @@ from operations.services.engine import default_engine
 from operations.services.keys import find_api_key
 
 
+class ReadOnlyKey(Exception):
+    """The key may read, and nothing else."""
+
+
 class ApiKeyAuth(HttpBearer):
     """`Authorization: Bearer rck_…`"""
 
     openapi_description = "A key made with `manage.py create_api_key NAME`."
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiKey | None:
-        """The key's row, or None for a key that is unknown or revoked."""
+        """The key's row; None for one that is unknown, revoked or expired. Raises ReadOnlyKey."""
         if not token.isascii() or len(token) > 200:
             return None
-        return find_api_key(engine=default_engine(), secret=token)
+        key = find_api_key(engine=default_engine(), secret=token)
+        if key is not None and not key.may_write and request.method not in ("GET", "HEAD"):
+            raise ReadOnlyKey
+        return key

@@ -22,6 +22,7 @@ from operations.api.notice_schemas import (
     SubscriptionWithSecret,
 )
 from operations.api.problems import problem, wrong_method
+from operations.domain.access import within
 from operations.domain.sentences import say
 from operations.models import Account, Delivery, DeliveryState, Subscription
 from operations.queries.deliveries import (
@@ -49,9 +50,16 @@ def subscribe(request: HttpRequest, wish: SubscriptionRequest) -> Any:
     """
     engine = default_engine()
     account: Account | None = None
+    reached = key_of(request).accounts
+    if reached is not None and not wish.account:
+        raise subscribing.SubscriptionRefused(
+            say("Name one of the accounts that this key is for."), "account"
+        )
     if wish.account:
         try:
             account = account_for(engine=engine, name=wish.account)
+            if not within(reached, account.pk):
+                raise UnknownAccount(wish.account)
         except UnknownAccount:
             raise subscribing.SubscriptionRefused(
                 say("There is no account of this name."), "account"

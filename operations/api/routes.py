@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from ninja import Header, Router, Status
 from ninja.decorators import decorate_view
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from operations.api.auth import ApiKeyAuth
+from operations.api.auth import ApiKeyAuth, ReadOnlyKey
 from operations.api.bodies import caller, json_only, key_of
 from operations.api.documented import CONFLICT, DocumentedAPI
 from operations.api.notices import router as notices_router
@@ -20,9 +21,11 @@ from operations.api.reading import NamedOnceParser, NamedTwice
 from operations.api.schemas import GroupAnswer, GroupRequest, RefundAnswer, RefundRequest
 from operations.domain.identity import RefundInput
 from operations.models import Operation
+from operations.queries.access import narrowed
 from operations.queries.answers import answer, group_answer
 from operations.services.engine import default_engine
 from operations.services.requesting import (
+    AccountOutOfReach,
     Asker,
     ConflictingOperation,
     ExposureReached,
@@ -107,7 +110,7 @@ def read_refund(request: HttpRequest, operation_id: str) -> Any:
         wanted = uuid.UUID(operation_id)
     except ValueError:
         return _not_found()
-    operation = Operation.objects.select_related("account").filter(pk=wanted).first()
+    operation = _reached(request).filter(pk=wanted).first()
     if operation is None:
         return _not_found()
     return Status(*answer(operation, now=default_engine().clock()))
@@ -157,9 +160,7 @@ def read_group(request: HttpRequest, group: str) -> Any:
         wanted = uuid.UUID(group)
     except ValueError:
         return _not_found()
-    operations = list(
-        Operation.objects.select_related("account").filter(group=wanted).order_by("created_at")
-    )
+    operations = list(_reached(request).filter(group=wanted).order_by("created_at"))
     if not operations:
         return _not_found()
     return Status(*group_answer(operations, now=default_engine().clock()))
@@ -204,6 +205,12 @@ api.add_router("", notices_router)
 api.add_router("", _rest)
 
 
+def _reached(request: HttpRequest) -> QuerySet[Operation]:
+    """The operations of the accounts that the key is for."""
+    rows = Operation.objects.select_related("account")
+    return rows.filter(**narrowed(key_of(request).accounts))
+
+
 def _not_found() -> HttpResponse:
     return problem(404, "not_found", "There is no operation with this id.")
 
@@ -227,6 +234,23 @@ def _in_progress(request: HttpRequest, error: InProgress) -> HttpResponse:
         "again after the given time.",
         retry_after_s=error.retry_after_s,
         operation_id=str(error.operation_id),
+    )
+
+
+@api.exception_handler(AccountOutOfReach)
+def _out_of_reach(request: HttpRequest, error: AccountOutOfReach) -> HttpResponse:
+    return problem(
+        403,
+        "account_out_of_reach",
+        "This key is for other accounts. Nothing was recorded or sent.",
+        errors=[{"field": "account", "message": "is not one that this key is for"}],
+    )
+
+
+@api.exception_handler(ReadOnlyKey)
+def _read_only(request: HttpRequest, error: ReadOnlyKey) -> HttpResponse:
+    return problem(
+        403, "read_only_key", "This key only reads. Nothing was recorded or sent.", errors=[]
     )
 
 

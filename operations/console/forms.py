@@ -16,6 +16,8 @@ from operations.domain.orphans import Link
 from operations.domain.sentences import Sentence
 from operations.domain.statuses import Attention
 from operations.domain.typed_amounts import typed_amount
+from operations.models import Account
+from operations.services.keys import KeyScope, end_of_day
 from operations.services.reopening import Taking
 from operations.services.weighing import Decision
 
@@ -196,6 +198,19 @@ class KeyForm(forms.Form):
             "max_length": _("The name can have 100 characters."),
         },
     )
+
+    accounts = forms.ModelMultipleChoiceField(Account.objects.all(), required=False)
+    read_only = forms.BooleanField(required=False)
+    expires = forms.DateField(required=False)
+
+    def scope(self) -> KeyScope:
+        """What it may do; its last day ends in UTC."""
+        day = self.cleaned_data["expires"]
+        return KeyScope(
+            accounts=list(self.cleaned_data["accounts"]),
+            may_write=not self.cleaned_data["read_only"],
+            expires_at=end_of_day(day.isoformat()) if day else None,
+        )
 
     def clean_name(self) -> str:
         """One line of text that can be shown."""

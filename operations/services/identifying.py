@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from operations.domain.access import Accounts, within
 from operations.domain.audit import Actor
 from operations.domain.identity import KIND_REFUND, RefundInput
 from operations.domain.standing import (
@@ -24,7 +25,7 @@ from operations.domain.statuses import UNRESOLVED
 from operations.models import Account, ApiKey, Operation, Request, RequestToken, collecting
 from operations.models.statements import Statement, made, run, run_together
 from operations.queries.standing import asking, related_to
-from operations.services.accounts import DEFAULT_ACCOUNT, account_for
+from operations.services.accounts import DEFAULT_ACCOUNT, UnknownAccount, account_for
 from operations.services.engine import Engine
 from operations.services.settling import lock
 
@@ -39,6 +40,11 @@ class Asker:
     tool_call_id: str = ""
     agent_run_id: str = ""
 
+    @property
+    def accounts(self) -> Accounts:
+        """Where the asker may ask; None: everywhere."""
+        return self.api_key.accounts if self.api_key else None
+
     def for_part(self, number: int) -> "Asker":
         """The same asker, asking for one part of a group."""
 
@@ -46,6 +52,10 @@ class Asker:
             return f"{text}#{number}" if text else ""
 
         return replace(self, token=part(self.token), tool_call_id=part(self.tool_call_id))
+
+
+class AccountOutOfReach(Exception):
+    """The key is for other accounts. Nothing was recorded or sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +98,7 @@ def identify(
     """Find what a request may have to do with. Changes nothing.
 
     With `charge` the operations of that payment are found too. `after`: locks to take first, in
-    the same round trip. Raises UnknownAccount.
+    the same round trip. Raises UnknownAccount, AccountOutOfReach.
     """
     question = asking(
         wish,
@@ -102,7 +112,15 @@ def identify(
     )
     *locked, rows = run_together(*after, question) if after else [run(*question)]
     account, related = related_to(question, rows)
-    account = account or account_for(engine=engine, name=wish.account)
+    try:
+        account = account or account_for(engine=engine, name=wish.account)
+    except UnknownAccount:
+        # To a key of single accounts there are no others, whether they exist or not.
+        if asker.accounts is not None:
+            raise AccountOutOfReach from None
+        raise
+    if not within(asker.accounts, account.pk):
+        raise AccountOutOfReach
     asked = Asked(
         account_id=account.pk,
         livemode=account.livemode,

@@ -2,14 +2,16 @@
 
 import hashlib
 import secrets
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 
 from django.db import transaction
 from django.db.models import Q
 
 from operations.domain.audit import Actor
 from operations.domain.sentences import Refusal, say
-from operations.models import ApiKey, AuditEntry
+from operations.models import Account, ApiKey, AuditEntry
 from operations.services.engine import Engine
 
 _PREFIX = "rck_"
@@ -17,20 +19,49 @@ _PREFIX = "rck_"
 _LAST_USED_EXACT_S = 60
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeyScope:
+    """What a key may do, for good: at these accounts (empty: all), until then (None: for ever)."""
+
+    accounts: Sequence[Account] = ()
+    may_write: bool = True
+    expires_at: datetime | None = None
+
+
 @transaction.atomic
-def create_api_key(*, engine: Engine, name: str, actor: Actor) -> tuple[ApiKey, str]:
-    """Make a key. The secret is returned once and kept only as its SHA-256."""
+def create_api_key(
+    *, engine: Engine, name: str, actor: Actor, scope: KeyScope | None = None
+) -> tuple[ApiKey, str]:
+    """Make a key. The secret is returned once and kept only as its SHA-256.
+
+    Raises KeyRefused when it would have expired already.
+    """
+    scope = scope or KeyScope()
     secret = _PREFIX + secrets.token_urlsafe(32)
     now = engine.clock()
+    if scope.expires_at is not None and scope.expires_at <= now:
+        raise KeyRefused(say("Say a day that is still to come."))
     key = ApiKey.objects.create(
-        name=name, prefix=secret[:10], secret_hash=_hash(secret), created_at=now
+        name=name,
+        prefix=secret[:10],
+        secret_hash=_hash(secret),
+        created_at=now,
+        account_ids=sorted(account.pk for account in scope.accounts),
+        may_write=scope.may_write,
+        expires_at=scope.expires_at,
     )
     AuditEntry.append(
         operation_id=None,
         actor=actor,
         action="api_key_created",
         now=now,
-        after={"name": name, "prefix": key.prefix},
+        after={
+            "name": name,
+            "prefix": key.prefix,
+            "accounts": sorted(account.name for account in scope.accounts),
+            "may_write": scope.may_write,
+            "expires_at": scope.expires_at.isoformat() if scope.expires_at else None,
+        },
     )
     return key, secret
 
@@ -68,9 +99,9 @@ def revoke_api_key(*, engine: Engine, key_id: int, reason: str, actor: Actor) ->
 def find_api_key(*, engine: Engine, secret: str) -> ApiKey | None:
     """The key that this secret opens, or None. Its last use is written down, once a minute."""
     key = ApiKey.objects.filter(secret_hash=_hash(secret), revoked_at__isnull=True).first()
-    if key is None:
-        return None
     now = engine.clock()
+    if key is None or (key.expires_at is not None and key.expires_at <= now):
+        return None
     stale = now - timedelta(seconds=_LAST_USED_EXACT_S)
     if key.last_used_at is None or key.last_used_at < stale:
         ApiKey.objects.filter(pk=key.pk).filter(
@@ -82,3 +113,12 @@ def find_api_key(*, engine: Engine, secret: str) -> ApiKey | None:
 def _hash(secret: str) -> str:
     """A plain SHA-256 is enough: the secret has 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def end_of_day(text: str) -> datetime:
+    """The end of a day in UTC, such as "2027-01-31". Raises ValueError in words."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'Say a day as YYYY-MM-DD, not "{text}".') from None
+    return datetime.combine(day, time.max, UTC)

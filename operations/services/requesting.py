@@ -17,6 +17,7 @@ from operations.services.accounts import UnknownAccount
 from operations.services.engine import Engine
 from operations.services.finishing import Begun, known_of
 from operations.services.identifying import (
+    AccountOutOfReach,
     Asker,
     ConflictingOperation,
     Identified,
@@ -49,6 +50,7 @@ from operations.services.settling import lock
 
 __all__ = [
     "AboveTheTill",
+    "AccountOutOfReach",
     "Asker",
     "ConflictingOperation",
     "ExposureReached",

@@ -8,7 +8,7 @@ from operations.console.forms import KeyForm, ReasonForm
 from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.saying import show_refusal
-from operations.models import ApiKey
+from operations.models import Account, ApiKey
 from operations.services.engine import default_engine
 from operations.services.keys import KeyRefused, create_api_key, revoke_api_key
 
@@ -22,9 +22,16 @@ def keys(request: ConsoleRequest) -> HttpResponse:
     form = KeyForm(request.POST)
     if not form.is_valid():
         return _list(request, form=form, status=422)
-    key, secret = create_api_key(
-        engine=default_engine(), name=form.cleaned_data["name"], actor=actor_of(request)
-    )
+    try:
+        key, secret = create_api_key(
+            engine=default_engine(),
+            name=form.cleaned_data["name"],
+            actor=actor_of(request),
+            scope=form.scope(),
+        )
+    except KeyRefused as refusal:
+        show_refusal(form, refusal)
+        return _list(request, form=form, status=422)
     return answer(request, "operations/key_secret.html", {"key": key, "secret": secret})
 
 
@@ -53,9 +60,13 @@ def revoke(request: ConsoleRequest, key_id: int) -> HttpResponse:
 def _list(
     request: ConsoleRequest, *, form: KeyForm | ReasonForm | None = None, status: int = 200
 ) -> HttpResponse:
+    accounts = list(Account.objects.order_by("name", "livemode"))
+    names = {account.pk: account.name for account in accounts}
+    found = ApiKey.objects.order_by("revoked_at", "name", "pk")
     context = {
         "form": form,
-        "rows": ApiKey.objects.order_by("revoked_at", "name", "pk"),
+        "accounts": accounts,
+        "rows": [(row, [names.get(pk, str(pk)) for pk in row.account_ids]) for row in found],
         "typed": request.POST.get("name", ""),
     }
     return answer(request, "operations/keys.html", context, status=status)
