@@ -10,8 +10,12 @@ class OperationsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Rights follow every migration; what is wrong with them `check --deploy` says."""
+        """Rights follow every migration; what is wrong with them `check --deploy` says.
+
+        What happens around signing in is written down.
+        """
         from operations import checks
+        from operations.console import sign_in_trail  # noqa: F401
         from operations.models import grants
 
         checks.register_all()

@@ -18,6 +18,7 @@ from reconcile.config_limits import (
     read_second_person_above,
 )
 from reconcile.config_notices import read_notices
+from reconcile.config_sign_in import SignInPolicy, read_sign_in
 from reconcile.config_stripe import read_api_base, read_api_key
 from reconcile.environment import Environment, number_of_seconds, whole_number
 
@@ -59,6 +60,7 @@ class Config:
     event_archive_dir: Path | None
     """Where they are written before they are removed; None: nowhere."""
     notices: NoticePolicy
+    sign_in: SignInPolicy
     backfill_when_quiet_s: int
     """Events are fetched when none came for this long while sends were made; 0: never."""
     report_max_mb: int
@@ -116,6 +118,7 @@ def read(values: Mapping[str, str], *, base_dir: Path) -> Config:
         ),
         event_archive_dir=_folder(env, "RECONCILE_EVENT_ARCHIVE_DIR"),
         notices=read_notices(env),
+        sign_in=read_sign_in(env),
         backfill_when_quiet_s=env.whole(
             "RECONCILE_BACKFILL_WHEN_QUIET_S", 1_800, least=0, most=30 * 86_400
         ),

@@ -48,6 +48,12 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.humanize",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
     "csp",
     "django_filters",
     "django_htmx",
@@ -68,6 +74,8 @@ MIDDLEWARE = [
     "reconcile.middleware.RefuseNulInAdmin",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "operations.console.sessions.EndSessions",
+    "allauth.account.middleware.AccountMiddleware",
     "operations.console.preferences.UsePreferences",
     "reconcile.middleware.LimitForms",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -148,7 +156,45 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-SESSION_COOKIE_AGE = 12 * 3_600  # Seconds: one working day.
+SESSION_COOKIE_AGE = RECONCILE.sign_in.session_age_s
+# People are made by administrators, and nothing is sent by mail.
+ACCOUNT_ADAPTER = "operations.console.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = RECONCILE.sign_in.reauthenticate_s
+# Counted in the default cache, which all processes share. `ip`: from one address, which may be a
+# whole office; `key`: for one name, from wherever.
+ACCOUNT_RATE_LIMITS = {
+    "login": "120/m/ip",
+    "login_failed": "30/m/ip,10/5m/key",
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+}
+MFA_ADAPTER = "operations.console.adapters.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_ISSUER = "Reconcile"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = PLAIN_HTTP
+SOCIALACCOUNT_ADAPTER = "operations.console.adapters.SocialAdapter"
+# The provider is shown on our own page, and begins with a POST.
+SOCIALACCOUNT_LOGIN_ON_GET = False
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
+if RECONCILE.sign_in.oidc is not None:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": RECONCILE.sign_in.oidc.name,
+                "client_id": RECONCILE.sign_in.oidc.client_id,
+                "secret": RECONCILE.sign_in.oidc.client_secret,
+                "settings": {"server_url": RECONCILE.sign_in.oidc.issuer},
+            }
+        ],
+    }
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "operations.console.views.stale_form.stale_form"

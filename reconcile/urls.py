@@ -3,10 +3,8 @@
 from importlib.util import find_spec
 
 from django.contrib import admin
-from django.contrib.auth import views as auth
 from django.urls import include, path
 
-from operations.console.views.signing_in import SignIn
 from reconcile import health
 
 handler500 = "reconcile.errors.answer_error"
@@ -14,8 +12,7 @@ handler500 = "reconcile.errors.answer_error"
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("login/", SignIn.as_view(), name="login"),
-    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("", include("operations.console.sign_in_urls")),
     path("admin/", admin.site.urls),
 ]
 if find_spec("operations.urls"):

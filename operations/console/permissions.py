@@ -10,16 +10,19 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render, resolve_url
+from django.shortcuts import redirect, render, resolve_url
+from django.urls import reverse
+from django.utils.http import urlencode
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from operations.console.keeping import page_of, signed_copy
+from operations.console.keeping import page_of, signed_copy, take_in
+from operations.console.proving import wants_second_factor
 from operations.domain.access import Accounts, Act, Rights, Role
 from operations.domain.audit import Actor, ActorKind
 from operations.queries.access import ACCOUNT_OF, read_rights
 
-__all__ = ["Act", "ConsoleRequest", "Role", "actor_of", "allows"]
+__all__ = ["Act", "ConsoleRequest", "Role", "actor_of", "allows", "prove_again"]
 
 P = ParamSpec("P")
 
@@ -95,9 +98,26 @@ def _as(
                 raise Http404
         elif narrows:
             request.acts = rights.anywhere
+    if wants_second_factor(request, rights):
+        return _set_up_first(request)
     if act not in request.acts:
         return _denied(request)
     return view(request, *args, **kwargs)
+
+
+def _set_up_first(request: ConsoleRequest) -> HttpResponse:
+    """A password alone is too little for what this person may do."""
+    target = f"{reverse('mfa_index')}?needed=1"
+    return HttpResponseClientRedirect(target) if request.htmx else redirect(target)
+
+
+def prove_again(request: ConsoleRequest, page: str) -> HttpResponse:
+    """To confirm who one is, and back to this page with the form that was just sent."""
+    copy = signed_copy(request)
+    take_in(request, copy)
+    query = urlencode({"next": page})
+    target = f"{reverse('account_reauthenticate')}?{query}"
+    return HttpResponseClientRedirect(target) if request.htmx else redirect(target)
 
 
 def _sign_in(request: ConsoleRequest) -> HttpResponse:
@@ -115,7 +135,12 @@ def _sign_in(request: ConsoleRequest) -> HttpResponse:
 
 def sign_in_first(request: HttpRequest, page: str, *, status: int) -> HttpResponse:
     """The page to sign in on answers a form itself, so that nothing of it is lost."""
-    context = {"form": AuthenticationForm(request), "next": page, "kept": signed_copy(request)}
+    context = {
+        "form": AuthenticationForm(request),
+        "next": page,
+        "kept": signed_copy(request),
+        "oidc": settings.RECONCILE.sign_in.oidc,
+    }
     return render(request, "registration/login.html", context, status=status)
 
 

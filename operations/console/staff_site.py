@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 from django.utils.translation import gettext_lazy as _
 
+from operations.console.proving import wants_second_factor
 from operations.domain.access import Act
 from operations.queries.access import read_rights
 
@@ -19,7 +20,10 @@ class StaffSite(AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Whether this is one of them."""
-        return super().has_permission(request) and Act.READ in read_rights(request.user).everywhere
+        if not super().has_permission(request):
+            return False
+        rights = read_rights(request.user)
+        return Act.READ in rights.everywhere and not wants_second_factor(request, rights)
 
     def login(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
         """There is one door. Who is in already and may not come here is told so."""

@@ -76,6 +76,8 @@ def grant(role: str, *, using: str) -> None:
             # The partitions, which are written to through the whole, and what Django noted.
             "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}",
             "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {}",
+            # Django's cache, which is a table without a model.
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON reconcile_cache TO {}",
             *(f"GRANT EXECUTE ON FUNCTION {function} TO {{}}" for function in _FUNCTIONS),
         ):
             cursor.execute(sql.SQL(statement).format(name))

@@ -76,6 +76,12 @@ class Overtaken(ClosingRefused):
     """Somebody was faster, or works on it; nothing was changed. The page did not show it yet."""
 
 
+def above_limit(engine: Engine, operation: Operation) -> bool:
+    """Whether the amount is above what one person decides, as any is that has no limit."""
+    limit = engine.second_person_above.get(operation.currency)
+    return limit is None or operation.amount > limit
+
+
 def why_second_person(
     engine: Engine,
     operation: Operation,

@@ -7,13 +7,15 @@ from uuid import UUID, uuid4
 from django import forms
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from operations.console.changes import changes_since, newest_decision
 from operations.console.forms import AnswerForm, ClearFlagForm, ClosingForm, typed_amount_problem
 from operations.console.keeping import kept_fields
 from operations.console.pages import answer
-from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows, prove_again
+from operations.console.proving import proved_recently
 from operations.console.saying import in_words, show_refusal
 from operations.console.views.operation import context_of, dossier_or_404
 from operations.domain.closure import ClosingOutcome, EvidenceKind
@@ -26,6 +28,7 @@ from operations.services.engine import default_engine
 from operations.services.weighing import (
     ClosingRefused,
     StaleView,
+    above_limit,
     checked_refund,
     look_at_reference,
     refuse_mere_absence,
@@ -58,6 +61,8 @@ def close(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
             return _check_page(request, dossier, form)
         if _wants_typing(dossier) and typed_amount_problem(typed, dossier.operation.money):
             return _check_page(request, dossier, form, typed=typed)
+        if _wants_typing(dossier) and not proved_recently(request):
+            return prove_again(request, reverse("close", args=[operation_id]))
         proposal = closing.close(
             engine=default_engine(),
             operation_id=operation_id,
@@ -121,8 +126,7 @@ def _check_page(
 
 def _wants_typing(dossier: Dossier) -> bool:
     """Whether the amount is above the limit for one person, and so is typed out."""
-    limit = default_engine().second_person_above.get(dossier.operation.currency)
-    return limit is None or dossier.operation.amount > limit
+    return above_limit(default_engine(), dossier.operation)
 
 
 def _unchecked(form: ClosingForm) -> ClosingForm:
@@ -150,6 +154,8 @@ def approve(request: ConsoleRequest, operation_id: UUID, proposal_id: int) -> Ht
     """A second person agrees, and the operation is closed."""
 
     proposal = _proposal_or_404(operation_id, proposal_id)
+    if _wants_typing(dossier_or_404(operation_id)) and not proved_recently(request):
+        return prove_again(request, reverse("operation", args=[operation_id]))
     agree = reopening.approve_reopening if proposal.reopens else closing.approve
 
     def call(form: forms.Form) -> None:

@@ -6,13 +6,15 @@ from uuid import UUID, uuid4
 from django import forms
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from operations.console.changes import changes_since
 from operations.console.forms import NoteForm, ReissueForm, ReopenForm, typed_amount_problem
 from operations.console.keeping import kept_fields
 from operations.console.pages import answer
-from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows, prove_again
+from operations.console.proving import proved_recently
 from operations.console.saying import show_refusal
 from operations.console.views.operation import context_of, dossier_or_404
 from operations.domain.closure import may_be_reopened
@@ -22,7 +24,7 @@ from operations.queries.dossier import Dossier
 from operations.queries.proposals import waiting_proposals
 from operations.services import noting, reissuing, reopening
 from operations.services.engine import default_engine
-from operations.services.weighing import ClosingRefused, StaleView
+from operations.services.weighing import ClosingRefused, StaleView, above_limit
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -36,6 +38,8 @@ def reopen(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         )
     form = ReopenForm(request.POST)
     stale, status = False, 422
+    if above_limit(default_engine(), dossier.operation) and not proved_recently(request):
+        return prove_again(request, reverse("reopen", args=[operation_id]))
     if form.is_valid():
         try:
             reopening.propose_reopening(
@@ -63,6 +67,8 @@ def reissue(request: ConsoleRequest, operation_id: UUID) -> HttpResponse:
         )
     form = ReissueForm(request.POST)
     stale, status = False, 422
+    if above_limit(default_engine(), dossier.operation) and not proved_recently(request):
+        return prove_again(request, reverse("reissue", args=[operation_id]))
     if form.is_valid():
         problem = typed_amount_problem(form.cleaned_data["typed"], dossier.operation.money)
         if problem:

@@ -121,6 +121,22 @@ PUBLIC: Mapping[str, tuple[str, ...]] = {
     # Where one signs in and out.
     "login": ("GET", "HEAD", "POST"),
     "logout": ("POST",),
+    "account_login": ("GET", "HEAD", "POST"),
+    "account_logout": ("POST",),
+    "account_inactive": ("GET", "HEAD"),
+    # The second step, for who has passed the first.
+    "mfa_authenticate": ("GET", "HEAD", "POST"),
+    # To the identity provider and back; without one that is set there is nothing.
+    "openid_connect_login": ("GET", "HEAD", "POST"),
+    "openid_connect_callback": ("GET", "HEAD", "POST"),
+    "socialaccount_login_cancelled": ("GET", "HEAD"),
+    "socialaccount_login_error": ("GET", "HEAD"),
+    # What is not offered: 404.
+    "socialaccount_signup": (),
+    "socialaccount_connections": (),
+    "account_signup": (),
+    "account_reset_password": (),
+    "account_email": (),
     "admin:logout": METHODS,
     # Signed by the provider instead.
     "stripe-webhook": ("POST",),
@@ -129,6 +145,26 @@ PUBLIC: Mapping[str, tuple[str, ...]] = {
     "api-v1:openapi-json": ("GET", "HEAD"),
     "api-v1:openapi-view": ("GET", "HEAD"),
     "api-v1:api-root": ("GET", "HEAD"),
+}
+
+#: What one signs in with: everybody's own, and nobody else's.
+OWN = {
+    "account_reauthenticate",
+    "account_change_password",
+    "account_set_password",
+    "mfa_index",
+    "mfa_reauthenticate",
+    "mfa_activate_totp",
+    "mfa_deactivate_totp",
+    "mfa_view_recovery_codes",
+    "mfa_generate_recovery_codes",
+    "mfa_download_recovery_codes",
+    "mfa_list_webauthn",
+    "mfa_add_webauthn",
+    "mfa_reauthenticate_webauthn",
+    "mfa_remove_webauthn",
+    "mfa_edit_webauthn",
+    "usersessions_list",
 }
 
 #: The API, by the text of the address: the methods that want a key. All others are refused.
