@@ -1,5 +1,6 @@
 """Every address of the site, found by asking it."""
 
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -42,6 +43,5 @@ def _path_of(pattern: Any) -> str:
                 text = text.replace(written, made_up)
         return text
     if isinstance(pattern, RegexPattern):
-        # Django's admin ends with an address for everything else.
-        return "none" if "(?P" in str(pattern) else str(pattern).strip("^$")
+        return re.sub(r"\(\?P<\w+>[^()]*\)", "none", str(pattern)).strip("^$").replace("\\", "")
     return str(pattern)
