@@ -65,6 +65,9 @@ class BodyRefused(Exception):
             (b"content-length", str(len(body)).encode()),
             (b"content-security-policy", b"default-src 'none'"),
             (b"x-content-type-options", b"nosniff"),
+            (b"x-frame-options", b"DENY"),
+            (b"referrer-policy", b"same-origin"),
+            (b"cache-control", b"no-store"),
             (b"connection", b"close"),
         ]
         if self.status == 503:

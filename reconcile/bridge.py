@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 from threading import Lock
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
@@ -25,7 +26,9 @@ _PIECE = 2**16
 
 
 class WsgiBridge:
-    """Serves a WSGI application. `trusted` are proxies whose word counts on the scheme."""
+    """Serves a WSGI application. `trusted` are proxies whose word counts: on the scheme, and on
+    the address of who came to them.
+    """
 
     def __init__(
         self,
@@ -194,9 +197,29 @@ def _environ(scope: Scope, body: IO[bytes], length: int, trusted: frozenset[str]
             value = f"{environ[key]}{joint}{value}"
         environ[key] = value
     environ["CONTENT_LENGTH"] = str(length) if length else ""
-    if environ["REMOTE_ADDR"] in trusted and environ.get("HTTP_X_FORWARDED_PROTO") == "https":
-        environ["wsgi.url_scheme"] = "https"
+    if environ["REMOTE_ADDR"] in trusted:
+        if environ.get("HTTP_X_FORWARDED_PROTO") == "https":
+            environ["wsgi.url_scheme"] = "https"
+        environ["REMOTE_ADDR"] = _behind(
+            environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR", ""), trusted
+        )
     return environ
+
+
+def _behind(proxy: str, forwarded: str, trusted: frozenset[str]) -> str:
+    """Who came to a proxy: the last one of its list that is no proxy itself.
+
+    What stands before may be the client's own invention. A list that ends with no address at all
+    says nothing.
+    """
+    for part in reversed(forwarded.split(",")):
+        try:
+            address = str(ip_address(part.strip()))
+        except ValueError:
+            return proxy
+        if address not in trusted:
+            return address
+    return proxy
 
 
 _CUT_OFF = [

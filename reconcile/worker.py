@@ -107,7 +107,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]
         "http": "reconcile.direct:DirectProtocol",
         "lifespan": "on",
         "ws": "none",
-        # Who is believed about the scheme is the bridge's to say; nobody is about the address.
+        # Who is believed about the scheme and the address is the bridge's to say.
         "proxy_headers": False,
         "server_header": False,
         "access_log": False,
