@@ -83,6 +83,8 @@ def test_lists_are_read_in_order() -> None:
         ("RECONCILE_LEASE_S", "13"),
         ("RECONCILE_LOOKUP_SCHEDULE_S", "10,10"),
         ("RECONCILE_LOOKUP_SCHEDULE_S", "10,x"),
+        ("RECONCILE_BULK_ALONE_ROWS", "many"),
+        ("RECONCILE_BULK_ALONE_TIMES", "-1"),
         ("RECONCILE_SECOND_PERSON_ABOVE", "usd"),
         ("RECONCILE_SECOND_PERSON_ABOVE", "USD:1"),
         ("RECONCILE_SECOND_PERSON_ABOVE", "xyz:1"),

@@ -222,6 +222,23 @@ def test_what_is_missing_is_said_at_its_field(
     assert 'aria-invalid="true"' in response.content.decode()
 
 
+def test_a_form_whose_session_has_ended_is_kept_for_the_preview(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    run = preview(signed_in("operator"), "claim", scenes.unknown(made=False).pk)
+
+    response = Client().post(
+        reverse("bulk-begin", args=[run.pk]),
+        f"count=1&note={NOTE}",
+        content_type="application/x-www-form-urlencoded",
+    )
+
+    assert response.status_code == 401
+    assert reverse("bulk-run", args=[run.pk]) in response.content.decode()
+    run.refresh_from_db()
+    assert run.state == "previewed"
+
+
 def test_the_same_form_twice_is_one_run(scenes: Scenes, signed_in: SignIn) -> None:
     client = signed_in("operator")
     run = preview(client, "claim", scenes.unknown(made=False).pk)
