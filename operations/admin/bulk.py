@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 
+from operations.console.permissions import name_of
 from operations.domain.access import Act
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.bulk import MOST_ROWS, BulkAction
@@ -64,7 +65,7 @@ def _preview(
             actor=Actor(
                 kind=ActorKind.PERSON,
                 id=str(user.pk),
-                name=user.get_full_name() or user.get_username(),
+                name=name_of(user),
                 address=request.META.get("REMOTE_ADDR", ""),
             ),
             selection={"admin": request.GET.urlencode()},

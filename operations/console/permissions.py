@@ -47,9 +47,14 @@ def actor_of(request: ConsoleRequest) -> Actor:
     return Actor(
         kind=ActorKind.PERSON,
         id=str(user.pk),
-        name=user.get_full_name() or user.get_username(),
+        name=name_of(user),
         address=request.META.get("REMOTE_ADDR", ""),
     )
+
+
+def name_of(user: User) -> str:
+    """What people are called in the records. First and last name may be longer than fits there."""
+    return (user.get_full_name() or user.get_username())[:255]
 
 
 def allows(

@@ -17,6 +17,7 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 from django.http import HttpRequest
 
+from operations.console.permissions import name_of
 from operations.console.proving import begin, methods_of, note_second_factor
 from operations.domain.audit import Actor, ActorKind
 from operations.services.engine import default_engine
@@ -29,7 +30,7 @@ def _record(action: str, request: HttpRequest | None, user: User | None, **facts
     actor = Actor(
         kind=ActorKind.PERSON,
         id=str(user.pk) if user else "nobody",
-        name=(user.get_full_name() or user.get_username()) if user else "Somebody unknown",
+        name=name_of(user) if user else "Somebody unknown",
         address=str(request.META.get("REMOTE_ADDR", ""))[:64],
     )
     record_sign_in(engine=default_engine(), action=action, actor=actor, facts=facts)

@@ -14,6 +14,7 @@ from operations.models import (
     OrphanEvent,
     collecting,
 )
+from operations.services.claiming import ClaimHeld, refuse_others
 from operations.services.engine import Engine
 from operations.services.ground import Ground, Told
 from operations.services.learning import Learned
@@ -66,6 +67,10 @@ def link_event(*, engine: Engine, orphan_id: int, link: Link, actor: Actor) -> O
     if operation.revision != link.revision:
         raise StaleView(operation)
     now = engine.clock()
+    try:
+        refuse_others(operation, actor=actor, now=now)
+    except ClaimHeld as held:
+        raise OrphanEventRefused(held.sentence) from held
     learned = Learned(
         source=EvidenceSource.STATEMENT,
         summary=f"{actor.name}: {note}",

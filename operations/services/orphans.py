@@ -22,6 +22,7 @@ from operations.models import (
 )
 from operations.providers import ReadFailed, RefundNotFound
 from operations.services.believing import Taken, take_refund
+from operations.services.claiming import ClaimHeld, refuse_others
 from operations.services.closing import close
 from operations.services.engine import Engine
 from operations.services.learning import Learned
@@ -103,6 +104,10 @@ def _tie_to_settled(
     if operation.revision != link.revision:
         raise StaleView(operation)
     now = engine.clock()
+    try:
+        refuse_others(operation, actor=actor, now=now)
+    except ClaimHeld as held:
+        raise OrphanRefused(held.sentence) from held
     learned = Learned(
         source=EvidenceSource.STATEMENT,
         summary=f"{actor.name}: {link.note.strip()}",

@@ -191,6 +191,18 @@ def test_a_note_is_kept_once_and_decides_nothing(scenes: Scenes, signed_in: Sign
     assert reader.post(address, {"text": "No", "form_token": token}).status_code == 403
 
 
+def test_somebody_with_the_longest_names_decides_as_everybody_does(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    operation = scenes.unknown()
+    client = signed_in("operator", f"{'M' * 150} {'K' * 150}")
+    for act, fields in (("claim", {}), ("add-note", {"text": "Called."}), ("release", {})):
+        response = client.post(reverse(act, args=[operation.pk]), fields)
+        assert response.status_code == 302, act
+    assert client.get(reverse("operation", args=[operation.pk])).status_code == 200
+    assert Note.objects.get().written_by_name == f"{'M' * 150} {'K' * 104}"
+
+
 def send(client: Client, address: str, fields: dict[str, Any]) -> Any:
     """As a browser sends a form without files."""
     return client.post(address, urlencode(fields), content_type="application/x-www-form-urlencoded")

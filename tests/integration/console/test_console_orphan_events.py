@@ -107,6 +107,21 @@ def test_linking_keeps_evidence_asks_for_a_look_up_and_settles_nothing(
     assert Evidence.objects.filter(source="statement").count() == 1
 
 
+def test_an_event_is_not_tied_to_what_somebody_else_works_on(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    operation = scenes.unknown(made=False)
+    orphan = told(scenes, "evt_1", operation.payment.charge)
+    signed_in("operator", "Dana Ruiz").post(f"/operations/{operation.pk}/claim/")
+    before = Evidence.objects.count()
+
+    refused = link(signed_in("operator", "Tom Other"), orphan, operation)
+
+    assert refused.status_code == 422
+    assert "Dana Ruiz is working on this operation" in refused.content.decode()
+    assert Evidence.objects.count() == before
+
+
 def test_viewer_answers_for_nothing(scenes: Scenes, signed_in: SignIn) -> None:
     operation = scenes.unknown(made=False)
     orphan = told(scenes, "evt_1", operation.payment.charge)
