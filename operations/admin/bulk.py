@@ -9,12 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 
-from operations.console.permissions import name_of
 from operations.domain.access import Act
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.bulk import MOST_ROWS, BulkAction
 from operations.models import Operation
 from operations.queries.access import narrowed, read_rights
+from operations.services.actors import name_of
 from operations.services.bulk_previewing import BulkRefused, preview
 from operations.services.engine import default_engine
 

@@ -21,6 +21,7 @@ from operations.console.proving import wants_second_factor
 from operations.domain.access import Accounts, Act, Rights, Role
 from operations.domain.audit import Actor, ActorKind
 from operations.queries.access import ACCOUNT_OF, read_rights
+from operations.services.actors import name_of
 
 __all__ = ["Act", "ConsoleRequest", "Role", "actor_of", "allows", "prove_again"]
 
@@ -50,11 +51,6 @@ def actor_of(request: ConsoleRequest) -> Actor:
         name=name_of(user),
         address=request.META.get("REMOTE_ADDR", ""),
     )
-
-
-def name_of(user: User) -> str:
-    """What people are called in the records. First and last name may be longer than fits there."""
-    return (user.get_full_name() or user.get_username())[:255]
 
 
 def allows(

@@ -17,9 +17,9 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from operations.console.permissions import name_of
 from operations.console.proving import begin, methods_of, note_second_factor
 from operations.domain.audit import Actor, ActorKind
+from operations.services.actors import name_of
 from operations.services.engine import default_engine
 from operations.services.signing_in import record_sign_in
 
