@@ -6,7 +6,7 @@ from typing import Any
 
 MASK = "••••"
 #: Names whose values are secret, as parts of a name in lower case.
-_SECRET_NAMES = (
+SECRET_NAMES = (
     *("secret", "password", "authorization", "api_key", "apikey", "access_token"),
     *("cvc", "cvv", "cookie", "private_key"),
 )
@@ -22,7 +22,7 @@ def masked(value: Any) -> Any:
     """The same JSON with what is secret replaced by dots."""
     if isinstance(value, Mapping):
         return {
-            name: MASK if _is_secret(str(name)) and inner else masked(inner)
+            name: MASK if is_secret_name(str(name)) and inner else masked(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
@@ -41,8 +41,9 @@ def without_keys(text: str) -> str:
     return _SECRET_VALUES.sub(MASK, text)
 
 
-def _is_secret(name: str) -> bool:
-    return any(part in name.lower() for part in _SECRET_NAMES)
+def is_secret_name(name: str) -> bool:
+    """Whether what stands under this name opens something."""
+    return any(part in name.lower() for part in SECRET_NAMES)
 
 
 def _masked_card(text: str) -> str:

@@ -16,6 +16,8 @@ import stripe
 import urllib3
 
 from operations.domain.answers import Answer, AnswerKind
+from operations.domain.masking import masked_text
+from operations.domain.privacy import kept
 from operations.providers.storable import storable, storable_text
 from operations.providers.stripe_objects import refund_facts
 
@@ -28,13 +30,13 @@ _LONGEST_PAUSE_S = 30 * 86_400.0
 
 def answer_of_response(response: Any) -> Answer:
     """An answer with a 2xx status and a JSON body."""
-    body = storable(json.loads(json.dumps(response.data)))
-    refund = refund_facts(body)
-    error = body.get("error") if isinstance(body, dict) else None
+    said = storable(json.loads(json.dumps(response.data)))
+    refund = refund_facts(said)
+    error = said.get("error") if isinstance(said, dict) else None
     return Answer(
         kind=AnswerKind.UNREADABLE if refund is None else AnswerKind.RESPONSE,
         http_status=response.code,
-        body=body,
+        body=kept(said),
         refund=refund,
         error_type="unknown" if error else "",
         **_headers(response.headers),
@@ -55,11 +57,11 @@ def answer_of_error(error: stripe.StripeError) -> Answer:
     return Answer(
         kind=AnswerKind.RESPONSE,
         http_status=status,
-        body=body,
+        body=kept(body),
         error_type=str(details.get("type") or "unknown"),
         error_code=str(details.get("code") or details.get("message_code") or ""),
         error_param=str(details.get("param") or ""),
-        message=str(details.get("message") or "")[:500],
+        message=masked_text(str(details.get("message") or ""))[:500],
         **_headers(error.headers or {}),
     )
 
@@ -69,7 +71,7 @@ def answer_of_text(status: int, headers: Mapping[str, str], text: str) -> Answer
     return Answer(
         kind=AnswerKind.UNREADABLE if 200 <= status < 400 else AnswerKind.RESPONSE,
         http_status=status,
-        body=storable_text(text[:_KEPT_TEXT]),
+        body=masked_text(storable_text(text[:_KEPT_TEXT])),
         message="The answer is not one of the provider's.",
         **_headers(headers),
     )

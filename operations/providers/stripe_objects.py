@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 from operations.domain.answers import PaymentFacts, RefundFacts
 from operations.domain.dispute import DisputeFacts
+from operations.domain.privacy import kept
 from operations.providers.storable import storable_text
 
 _LONGEST_ID = 255
@@ -33,7 +34,7 @@ def refund_facts(body: object) -> RefundFacts | None:
         charge=object_id(body.get("charge")),
         payment_intent=object_id(body.get("payment_intent")),
         created=seconds(body.get("created")),
-        metadata=_metadata(body.get("metadata")),
+        metadata=_metadata(kept(body.get("metadata"))),
         failure_reason=text_of(body.get("failure_reason")),
         pending_reason=text_of(body.get("pending_reason")),
         reference=_bank_reference(body.get("destination_details")),

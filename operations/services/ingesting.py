@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from operations.domain.events import EventFacts, facts_to_json
+from operations.domain.privacy import kept, may_be_private
 from operations.models import statements
 from operations.models.webhook_event import filed_at
 from operations.providers.storable import storable
@@ -87,20 +88,20 @@ def read_delivery(
     """Verify a delivery and read what it says. Raises EventRefused."""
     try:
         verify_signature(raw=raw, header=signature, secrets=secrets, now=now.timestamp())
-        body, payload = _stored(raw, parse_json(raw))
+        body, payload, raw = _stored(raw, parse_json(raw))
     except (SignatureRefused, UnreadableEvent) as error:
         raise EventRefused(str(error)) from error
     return _delivery(body, payload, raw, now, endpoint_account=endpoint_account)
 
 
-def read_fetched(body: Mapping[str, Any], *, account: str, now: datetime) -> Delivery | None:
+def read_fetched(event: Mapping[str, Any], *, account: str, now: datetime) -> Delivery | None:
     """An event of the provider's own list; None when it can't be read. `account`: whose list."""
-    raw = json.dumps(body, separators=(",", ":")).encode()
+    raw = json.dumps(event, separators=(",", ":")).encode()
     try:
-        kept, payload = _stored(raw, parse_json(raw))
+        body, payload, raw = _stored(raw, parse_json(raw))
     except UnreadableEvent:
         return None
-    found = _delivery(kept, payload, raw, now, endpoint_account="")
+    found = _delivery(body, payload, raw, now, endpoint_account="")
     return found if found.account else replace(found, account=account[:64])
 
 
@@ -207,16 +208,21 @@ _SUSPECTS = (b"\\u", b"\x00", b"\xef\xbb\xbf", b"NaN", b"Infinity")
 _LARGE = re.compile(rb"[:,\[]\s*-?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{3}")
 
 
-def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The parsed event and its text, as jsonb can hold them; most are stored as they came.
+def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str, bytes]:
+    """The parsed event, its text as jsonb can hold it, and its durable copy.
 
-    The raw bytes stay the durable copy.
+    Most are stored as they came. Of one that says something private all but that is stored: its
+    copy is then the same event written anew.
     """
     try:
-        if not _is_suspect(raw):
-            return body, raw.decode()
-        kept = dict(storable(body))
-        return kept, json.dumps(kept)
+        is_suspect, is_private = _is_suspect(raw), may_be_private(raw)
+        if is_suspect:
+            body = dict(storable(body))
+        shown = kept(body) if is_private else body
+        if shown == body:
+            return body, json.dumps(body) if is_suspect else raw.decode(), raw
+        payload = json.dumps(shown)
+        return body, payload, payload.encode()
     except UnicodeDecodeError:
         raise UnreadableEvent("The body is not JSON in UTF-8.") from None
     except RecursionError:

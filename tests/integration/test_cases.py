@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from operations.domain.privacy import kept
 from operations.domain.statuses import Attention, Status, UnknownReason
 from operations.models import (
     AuditEntry,
@@ -53,8 +54,11 @@ def receive(name: str) -> EventHandling | InboxItem:
     while handle_next_event(engine=default_engine()) is not None:
         pass
     row = WebhookEvent.objects.get(event_id=json.loads(raw)["id"])
-    assert bytes(row.raw) == raw
-    assert row.payload == json.loads(raw)
+    assert row.payload == kept(json.loads(raw))
+    if row.payload == json.loads(raw):
+        assert bytes(row.raw) == raw
+    else:
+        assert json.loads(bytes(row.raw)) == row.payload
     became = InboxItem.objects.filter(pk=row.pk).first() or row.handlings.get()
     assert became.error == ""
     return became
