@@ -42,21 +42,21 @@ class GuardUploads(FileUploadHandler):
         boundary: str,
         encoding: str | None = None,
     ) -> None:
-        """Before a byte of the body is read. Raises PermissionDenied."""
+        """Before a byte of the body is read."""
+        self._length = content_length
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        """The fields before the file have been read, nothing of it. Raises PermissionDenied."""
+        super().new_file(*args, **kwargs)
         request = cast("ConsoleRequest", self.request)
         user = getattr(request, "user", None)
         if user is None or Act.DECIDE not in read_rights(user).anywhere:
             # The page that says so looks for a form's token too, and must not come here again.
             request._mark_post_parse_error()  # type: ignore[attr-defined]
             raise PermissionDenied
-        self._length = content_length
-
-    def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """The fields before the file, the token among them, have been read."""
-        super().new_file(*args, **kwargs)
         most = settings.RECONCILE.report_max_mb * 2**20 + _BESIDE
         if self._length > most:
-            self.request.upload_too_large = True  # type: ignore[union-attr]
+            request.upload_too_large = True  # type: ignore[attr-defined]
             raise StopUpload(connection_reset=self._length > 2 * most)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:
