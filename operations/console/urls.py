@@ -17,6 +17,7 @@ from operations.console.views import (
     operation,
     orphan_events,
     orphans,
+    people,
     policies,
     queue,
     reports,
@@ -128,4 +129,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("keys/", keys.keys, name="keys"),
     path("keys/<int:key_id>/revoke/", keys.revoke, name="key-revoke"),
     path("policies/", policies.policies, name="policies"),
+    path("people/", people.everybody, name="people"),
+    path("people/<int:person_id>/", people.person, name="person"),
+    path("people/<int:person_id>/change/", people.change, name="person-change"),
 ]

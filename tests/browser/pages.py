@@ -79,6 +79,8 @@ PAGES: tuple[Shown, ...] = (
     _at("accounts", "accounts"),
     _at("account", "account", account_id="account_id"),
     _at("keys", "keys"),
+    _at("people", "people"),
+    _at("person", "person", person_id="person_id"),
 )
 
 #: Answers to a GET that are no pages.

@@ -54,7 +54,7 @@ def make_world(scenes: Scenes, settings: Any) -> World:
     admin = person("admin", "Maya Kline", password=PASSWORD)
     client = Client()
     client.force_login(admin)
-    world: World = {}
+    world: World = {"person_id": person("operator", "Dana Ruiz").pk}
     world |= _operations(scenes)
     world |= _notices(client, scenes)
     world |= _inbox(scenes, world["operation_id"])

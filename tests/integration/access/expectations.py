@@ -110,6 +110,9 @@ CONSOLE: Mapping[str, Expected] = {
     "keys": Expected(Act.KEYS, _SITE, _FORM),
     "key-revoke": Expected(Act.KEYS, _SITE, _POST),
     "policies": Expected(Act.POLICIES, _SITE, _FORM),
+    "people": Expected(Act.PEOPLE, _SITE, _FORM),
+    "person": Expected(Act.PEOPLE, _SITE, _GET),
+    "person-change": Expected(Act.PEOPLE, _SITE, _POST),
 }
 
 #: Open to everybody, each of them for a reason that stands beside it.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.test import Client
@@ -49,6 +50,7 @@ def world(scenes: Scenes, settings: Settings) -> World:
         "bulk_id": found["bulk_ended_id"],
         "key_id": 1,
         "pk": 1,
+        "person_id": User.objects.latest("pk").pk,
     }
     return found
 

@@ -33,6 +33,7 @@ def addresses() -> list[str]:
         "bulk_id": 1,
         "event_pk": 1,
         "account_id": 1,
+        "person_id": 1,
         "key_id": 1,
         "view_id": 1,
         "orphan_id": 1,
