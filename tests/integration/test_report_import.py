@@ -367,7 +367,9 @@ def test_a_file_that_is_no_refund_export_is_refused_with_its_reason(
 def test_the_results_can_be_taken_away_and_no_cell_of_them_runs(stage: Stage) -> None:
     report = applied(stage, export([line("re_1"), line("=2+5")]))
 
-    assert list(csv.reader(csv_lines(result_lines(report)))) == [
+    mark, *written = csv_lines(result_lines(report))
+    assert mark == "\ufeff"
+    assert list(csv.reader(written)) == [
         [
             *("line", "refund", "charge", "payment_intent", "amount", "currency", "status"),
             *("foreseen", "result", "reason", "operation"),
