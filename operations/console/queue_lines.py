@@ -6,13 +6,14 @@ same for many lines is made once, and all that comes from outside is escaped and
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cache
 from html import escape
 from typing import Any
 
 from django.template.loader import get_template
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 
 from operations.console import wording
 from operations.domain.advice import Situation, Step, advise
@@ -62,12 +63,13 @@ def lines_of(
     """The lines of these rows as `person` sees them now, as HTML. `ticks`: they can be selected."""
     if not rows:
         return mark_safe("")
-    row_of, maker = _row_template(ticks), _Lines(person, now)
+    row_of, maker = _row_template(get_language() or "en", ticks), _Lines(person, now)
     return mark_safe("".join([row_of(maker.cells(row)) for row in rows]))  # noqa: S308 - see `cells`
 
 
-def _row_template(ticks: bool) -> Callable[[dict[str, str]], str]:
-    """`_row.html` in the reader's language, to be filled in."""
+@cache
+def _row_template(language: str, ticks: bool) -> Callable[[dict[str, str]], str]:
+    """`_row.html` in the reader's language, which is the current one, to be filled in."""
     holes = {name: mark_safe(f"\x00{name}\x00") for name in _HOLES}  # noqa: S308 - constants
     pieces = get_template("operations/_row.html").render({**holes, "ticks": ticks}).split("\x00")
     pieces[::2] = [piece.replace("%", "%%") for piece in pieces[::2]]

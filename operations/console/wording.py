@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.utils.functional import Promise
-from django.utils.timezone import localtime
+from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -283,9 +283,10 @@ def duration(span: timedelta) -> str:
 
 def clock(at: datetime, now: datetime) -> str:
     """The time of day in the reader's time zone, with the date when it is not today."""
-    at, now = localtime(at), localtime(now)
+    zone = get_current_timezone()
+    at, now = at.astimezone(zone), now.astimezone(zone)
     if at.date() == now.date():
-        return f"{at:%H:%M:%S}"
+        return at.time().isoformat("seconds")
     if at.year == now.year:
         return f"{at.day} {_(at.strftime('%b'))}, {at:%H:%M:%S}"
     return f"{at:%Y-%m-%d %H:%M:%S}"

@@ -69,7 +69,7 @@ def test_a_receipt_on_paper_and_in_few_colours(page: Page, scenes: Scenes) -> No
 
     page.emulate_media(media="print")
     for role in ("navigation", "banner", "button", "search"):
-        expect(page.get_by_role(role).filter(visible=True)).to_have_count(0)  # type: ignore[arg-type]
+        expect(page.get_by_role(role).filter(visible=True)).to_have_count(0)
     (entry,) = page.get_by_role("link").filter(visible=True).all()
     assert entry.inner_text().isdigit()
     receipt = page.get_by_role("region", name="Receipt")

@@ -244,3 +244,14 @@ def test_a_copy_that_somebody_changed_is_not_taken(scenes: Scenes) -> None:
 
     assert send(client, reverse("login"), forged)["Location"] == "/"
     assert "Kept." not in client.get(reverse("close", args=[operation.pk])).content.decode()
+
+
+def test_what_succeeded_is_not_taken_back_and_the_page_says_why(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    operation = scenes.succeeded()
+    page = signed_in("operator").get(reverse("reopen", args=[operation.pk])).content.decode()
+
+    assert "There is nothing to take back here" in page
+    assert "What succeeded stays so: its refund was read at the provider." in page
+    assert "<textarea" not in page
