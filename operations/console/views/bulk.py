@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from operations.console.bulk_forms import BeginForm, BulkAnswerForm
@@ -228,7 +229,11 @@ def _page(
         lines, more_after = page_of_lines(run, show=show, after=place)
         context |= {"results": found, "shown_results": results_shown(found)}
         context |= {"lines": lines, "more_after": more_after, "to_do": found.done + found.waiting}
-    context |= {"show": show} | more
+    # The answer to a form has an address that can't be asked again.
+    here = (
+        request.get_full_path() if request.method == "GET" else reverse("bulk-run", args=[run.pk])
+    )
+    context |= {"show": show, "live": here} | more
     return answer(
         request, "operations/bulk_run.html", context, part="run", status=status, mark=mark
     )
