@@ -11,6 +11,7 @@ from celery import shared_task
 from django.conf import settings
 
 from operations.models import WORKER, Heartbeat
+from operations.queries.money_counted import count_money
 from operations.services import backfilling, bulk_running
 from operations.services.actors import LOOKUP_JOB, SEALER
 from operations.services.backfilling import fetch_events
@@ -176,6 +177,12 @@ def sum_up() -> None:
     mark_changed_hours(engine=default_engine())
     while sum_next_hour() and time.monotonic() < ends_at:
         pass
+
+
+@shared_task(name="operations.jobs.count_all_money")
+def count_all_money() -> None:
+    """Count every payment for the pages that show all of them, when there are many."""
+    count_money(now=default_engine().clock())
 
 
 @shared_task(name="operations.jobs.sweep")

@@ -323,6 +323,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
+    "count_all_money": {
+        "task": "operations.jobs.count_all_money",
+        "schedule": 600.0,
+        "options": {"expires": 600.0},
+    },
     "tidy": {
         "task": "operations.jobs.tidy",
         "schedule": 3_600.0,

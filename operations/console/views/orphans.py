@@ -16,8 +16,9 @@ from operations.console.pages import answer
 from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
 from operations.console.saying import show_refusal
 from operations.models import Discrepancy, ProviderRefund
-from operations.queries.conservation import account_sheets, payment_sheet
+from operations.queries.conservation import payment_sheet
 from operations.queries.figures import COUNT_CAP
+from operations.queries.money_counted import money_counted
 from operations.queries.orphans import OrphanView, described, orphan_counts, orphan_page
 from operations.queries.search import as_uuid, clean_query
 from operations.services.engine import default_engine
@@ -162,10 +163,11 @@ def total(request: ConsoleRequest, discrepancy_id: int) -> HttpResponse:
 @allows(Act.READ, narrows=True)
 def money(request: ConsoleRequest) -> HttpResponse:
     """What was captured, what is out for sure, and what may be out, by account and currency."""
-    sheets = account_sheets(livemode=settings.RECONCILE.livemode, accounts=request.accounts)
-    in_all = [row for row in sheets if not row.account]
-    by_account = [row for row in sheets if row.account]
-    context = {"tables": [(in_all, _("In all")), (by_account, _("By account"))]}
+    counted = money_counted(livemode=settings.RECONCILE.livemode, accounts=request.accounts)
+    context = {
+        "tables": [(counted.in_all, _("In all")), (counted.by_account, _("By account"))],
+        "counted": counted,
+    }
     return answer(request, "operations/money.html", context)
 
 

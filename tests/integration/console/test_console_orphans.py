@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,6 +20,7 @@ from operations.models import (
     ProviderRefund,
 )
 from operations.queries.conservation import account_sheets, payment_sheet
+from operations.queries.money_counted import count_money, money_counted
 from operations.services.adding_up import compare_total
 from operations.services.looking_up import look_up
 
@@ -301,3 +303,30 @@ def test_an_operation_named_by_its_id_is_shown_and_refused_for_another_payment(
     assert link(client, refund, other).status_code == 422
     unknown = client.get(f"/orphans/refunds/{refund.pk}/?operation=op_none").content.decode()
     assert "No operation of this account has that id" in unknown
+
+
+def test_many_payments_are_counted_by_a_job_and_never_while_a_page_waits(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    scenes.succeeded()
+    operation = scenes.unknown(made=False)
+    now = scenes.engine().clock()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE operations_payment")
+    fresh_count = money_counted(livemode=False)
+    assert not money_counted(livemode=False, most_at_once=0).is_counted
+    assert not count_money(now=now)
+
+    assert count_money(now=now, most_at_once=0)
+    kept = money_counted(livemode=False, most_at_once=0)
+
+    assert kept.at == now
+    assert (kept.in_all, kept.by_account) == (fresh_count.in_all, fresh_count.by_account)
+    mine = money_counted(livemode=False, accounts=frozenset([operation.account_id]), most_at_once=0)
+    assert mine.in_all == kept.in_all
+    assert money_counted(livemode=False, accounts=frozenset(), most_at_once=0).in_all == []
+    with CaptureQueriesContext(connection) as queries:
+        money_counted(livemode=False, most_at_once=0)
+    assert not any("operations_providerrefund" in query["sql"] for query in queries)
+    assert "Counted at" not in signed_in("viewer").get("/money/").content.decode()
+    cache.clear()
