@@ -1,7 +1,7 @@
 """Reads how people sign in: a second factor, how long sessions last, and an identity provider."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -17,7 +17,7 @@ class Oidc:
 
     issuer: str
     client_id: str
-    client_secret: str
+    client_secret: str = field(repr=False)
     name: str
 
 

@@ -147,6 +147,12 @@ def test_the_application_may_do_its_work(as_application: psycopg.Connection[Any]
 
 
 @pytest.mark.django_db
+def test_the_application_counts_tries_to_sign_in(as_application: psycopg.Connection[Any]) -> None:
+    as_application.execute("INSERT INTO reconcile_cache VALUES ('tries', '1', now())")
+    as_application.execute("UPDATE reconcile_cache SET value = '2' WHERE cache_key = 'tries'")
+    as_application.execute("DELETE FROM reconcile_cache WHERE cache_key = 'tries'")
+
+
 def test_triggers_are_ignored_for_no_session() -> None:
     """pgtrigger's own switch is dead, for the owner too."""
     with connection.cursor() as cursor:
