@@ -79,8 +79,9 @@ accessibility: $(DEV) chromium ## Let axe look at every page in each theme and w
 	EVERY_LOOK=1 $(BIN)/python -m pytest tests/browser/test_every_page.py $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(DEV) ## Send the API what nobody would, 200 cases a route (EXAMPLES=1000)
-	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/integration/test_api_fuzzed.py -s $(ARGS)
+fuzz: $(DEV) ## Send the API and the pages what nobody would, 200 cases a route (EXAMPLES=1000)
+	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) HOSTILE_TURNS=10 $(BIN)/python -m pytest -s $(ARGS) \
+		tests/integration/test_api_fuzzed.py tests/integration/console/test_console_hostile.py
 
 .PHONY: contention
 contention: $(DEV) ## Let twenty people decide at once on the same operations (ROUNDS=2000)

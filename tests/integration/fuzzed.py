@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 #: How many cases a route gets.
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "4"))
 _CHECKS: list[Any] = [
     not_a_server_error,
     status_code_conformance,
