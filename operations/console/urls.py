@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from operations.console.views import (
     accounts,
+    audit,
     backfill,
     bulk,
     bulk_choosing,
@@ -128,6 +129,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/<int:account_id>/resume/", accounts.resume, name="account-resume"),
     path("keys/", keys.keys, name="keys"),
     path("keys/<int:key_id>/revoke/", keys.revoke, name="key-revoke"),
+    path("audit/", audit.trail, name="audit-trail"),
+    path("audit/entries.csv", audit.export, name="audit-export"),
     path("policies/", policies.policies, name="policies"),
     path("people/", people.everybody, name="people"),
     path("people/<int:person_id>/", people.person, name="person"),

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, gettext, to_locale
 
 from operations.console import notice_wording, wording
+from operations.console.deeds import DEED
 from operations.domain.masking import masked, without_keys
 from operations.domain.money import Money, decimals, shown_decimals
 from operations.domain.orphans import Weighed
@@ -158,7 +159,7 @@ def operation_link(operation_id: object) -> SafeString:
 def deed(entry: AuditEntry) -> SafeString:
     """What an audit entry says that somebody did, as a sentence."""
     who = format_html("<strong>{}</strong>", outside(entry.actor_name))
-    words = wording.ACTION.get(entry.action)
+    words = wording.ACTION.get(entry.action) or DEED.get(entry.action)
     if words is None:
         return format_html("{}: {}", who, entry.action)
     return format_html(str(words), who=who)

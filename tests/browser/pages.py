@@ -74,6 +74,7 @@ PAGES: tuple[Shown, ...] = (
     _at("subscription", "subscription", subscription_id="subscription_id"),
     _at("delivery", "delivery", delivery_id="delivery_id"),
     _at("policies", "policies"),
+    _at("audit-trail", "audit-trail"),
     _at("insights", "insights"),
     _at("settings", "settings"),
     _at("accounts", "accounts"),
@@ -84,7 +85,7 @@ PAGES: tuple[Shown, ...] = (
 )
 
 #: Answers to a GET that are no pages.
-FILES = {"report-results", "bulk-results"}
+FILES = {"report-results", "audit-export", "bulk-results"}
 
 
 def unlisted() -> list[str]:

@@ -109,6 +109,8 @@ CONSOLE: Mapping[str, Expected] = {
     "account-resume": Expected(Act.ADMINISTER, _OBJECT, _POST),
     "keys": Expected(Act.KEYS, _SITE, _FORM),
     "key-revoke": Expected(Act.KEYS, _SITE, _POST),
+    "audit-trail": Expected(Act.READ, _SITE, _GET),
+    "audit-export": Expected(Act.EXPORT, _SITE, _GET),
     "policies": Expected(Act.POLICIES, _SITE, _FORM),
     "people": Expected(Act.PEOPLE, _SITE, _FORM),
     "person": Expected(Act.PEOPLE, _SITE, _GET),
