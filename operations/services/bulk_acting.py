@@ -130,7 +130,7 @@ class _Chunk:
                 conclusive_after_s=conclusive[known.account_id],
                 now=self._now,
             )
-            self._close(row, known, seen)
+            self._close(row, known, as_begun(row, seen))
         self._skip(moved)
         # A claim ends with what it was for.
         run_sql(_LET_GO, [[row.operation_id for row in rows if row.result in _OVER]])
@@ -223,6 +223,7 @@ def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
             conclusive_after_s=None,
             now=now,
         )
+        seen = as_begun(row, seen)
         if seen.outlook is Outlook.CANNOT:
             why = " ".join(str(reason) for reason in seen.why)
             return _write(engine, row, BulkResult.REFUSED, detail=why, left_as=operation.status)
@@ -232,6 +233,16 @@ def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
             return _write(engine, row, BulkResult.PROPOSED, left_as=operation.status)
         settle(operation, decision, refund, actor, now)
         return _write(engine, row, BulkResult.CLOSED, left_as=operation.status)
+
+
+def as_begun(row: BulkRow, seen: Foreseen) -> Foreseen:
+    """What becomes of it: what was begun as a proposal stays one, whatever has become fresh since.
+
+    Whether the run as a whole wants a second person was judged without it.
+    """
+    if row.outlook == Outlook.SECOND and seen.outlook is Outlook.WILL:
+        return Foreseen(Outlook.SECOND, tuple(SecondPersonReason(reason) for reason in row.why))
+    return seen
 
 
 def decision_of(run: BulkRun, row: BulkRow) -> Decision:

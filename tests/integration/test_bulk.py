@@ -29,6 +29,7 @@ from operations.services.bulk_previewing import (
 )
 from operations.services.bulk_running import run_bulk
 from operations.services.claiming import claim
+from operations.services.looking_up import look_up
 
 from .bulk_runs import NOTE, audit_of, begun, results, saying, see, work
 from .many import many_unknown, settle_by_webhook
@@ -186,6 +187,27 @@ def test_what_wants_a_second_person_becomes_a_proposal_of_its_own(stage: Stage) 
         assert (proposal.proposed_by_name, proposal.note) == ("Alice", NOTE)
         entry = AuditEntry.objects.get(operation_id=proposal.operation_id, action="proposed")
         assert entry.after["bulk_run"] == run.pk
+
+
+def test_what_was_seen_to_want_a_second_person_still_does_when_an_absence_became_fresh(
+    stage: Stage,
+) -> None:
+    ids = many_unknown(stage, 3)
+    stage.clock.advance(1_000)
+    engine = replace(stage.engine, bulk_alone=BulkLimits(rows=1))
+    run = preview(engine=engine, action=BulkAction.CLOSE_FAILED, ids=ids, actor=ALICE)
+    assert (run.counts, run.reasons) == ({"second": 3}, [])
+    # The same answer again: nothing has changed, but it is fresh now.
+    for pk in ids:
+        look_up(engine=engine, operation_id=pk, actor=ALICE)
+    begin(engine=engine, run_id=run.pk, saying=saying(run), actor=ALICE)
+
+    work(engine, run)
+
+    assert (run.state, results(run)) == (BulkState.ENDED, {"proposed": 3})
+    assert set(Operation.objects.values_list("status", flat=True)) == {Status.UNKNOWN}
+    proposal = Proposal.objects.get(operation_id=ids[2])
+    assert proposal.reasons == [SecondPersonReason.NO_FRESH_ABSENCE]
 
 
 def test_what_somebody_works_on_is_left_to_them_also_when_they_came_later(stage: Stage) -> None:
