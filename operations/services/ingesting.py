@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from operations.domain.events import EventFacts, facts_to_json
-from operations.domain.privacy import kept, may_be_private
+from operations.domain.privacy import kept
 from operations.models import statements
 from operations.models.webhook_event import filed_at
 from operations.providers.storable import storable
@@ -215,11 +215,11 @@ def _stored(raw: bytes, body: dict[str, Any]) -> tuple[dict[str, Any], str, byte
     copy is then the same event written anew.
     """
     try:
-        is_suspect, is_private = _is_suspect(raw), may_be_private(raw)
+        is_suspect = _is_suspect(raw)
         if is_suspect:
             body = dict(storable(body))
-        shown = kept(body) if is_private else body
-        if shown == body:
+        shown = kept(body)
+        if shown is body:
             return body, json.dumps(body) if is_suspect else raw.decode(), raw
         payload = json.dumps(shown)
         return body, payload, payload.encode()
