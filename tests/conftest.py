@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import django
 import hypothesis
 import pytest
+from django.conf import settings
 
 _OURS = "RECONCILE_TESTS_DATA_DIR"
 
@@ -50,6 +51,8 @@ def _use_a_world_of_our_own() -> None:
 _use_a_world_of_our_own()
 # Before pytest-django would: the conftest files below this one import models.
 django.setup()
+# A hash that is slow on purpose would be half of what every sign-in here costs.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Two processes share two cores with a database and a browser: slow is not wrong.
 hypothesis.settings.register_profile(
@@ -69,7 +72,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the data folder after the workers have ended."""
     if hasattr(config, "workerinput"):
         return
-    from django.conf import settings
     from django.db import connections
 
     from reconcile.local.postgres import postgres_in

@@ -31,6 +31,8 @@ _PAGES = {
     "reject": "operation",
     "clear-attention": "operation",
     "bulk-begin": "bulk-run",
+    "bulk-approve": "bulk-run",
+    "bulk-reject": "bulk-run",
     "take-over": "operation",
     "orphan-link": "orphan",
     "orphan-outside": "orphan",

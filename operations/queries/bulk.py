@@ -10,7 +10,7 @@ from psycopg.types.numeric import Int8
 
 from operations.domain.access import Accounts
 from operations.domain.bulk import Outlook, Standing
-from operations.domain.closure import Absence
+from operations.domain.closure import Absence, SecondPersonReason
 from operations.domain.csv_lines import Cell
 from operations.domain.money import Money
 from operations.domain.refund_state import RefundStatus, counts_as_refunded
@@ -36,6 +36,11 @@ class Stood(NamedTuple):
 def stand(ids: Sequence[UUID], *, person: str, now: datetime) -> list[Stood]:
     """How these operations stand for `person`, in their order. One query."""
     return [_stood(row) for row in run_sql(_STAND, [list(ids), now, person])]
+
+
+def is_large(run: BulkRun) -> bool:
+    """Whether one person may not do it alone: as a whole, or one of its amounts."""
+    return bool(run.reasons) or run.lines.filter(why__contains=[SecondPersonReason.AMOUNT]).exists()
 
 
 _OVER = ", ".join(f"'{status}'" for status in RefundStatus if not counts_as_refunded(status))

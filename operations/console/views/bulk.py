@@ -25,12 +25,20 @@ from operations.console.downloads import csv_download
 from operations.console.keeping import kept_fields
 from operations.console.live import mark_of, unchanged
 from operations.console.pages import answer
-from operations.console.permissions import Act, ConsoleRequest, actor_of, allows
+from operations.console.permissions import Act, ConsoleRequest, actor_of, allows, prove_again
+from operations.console.proving import proved_recently
 from operations.console.saying import in_words, show_refusal
 from operations.domain.bulk import BulkAction, Outlook
 from operations.jobs import wake_bulk
 from operations.models import BulkRun, BulkState
-from operations.queries.bulk import LISTED, result_lines, results_of, runs_of, runs_to_show
+from operations.queries.bulk import (
+    LISTED,
+    is_large,
+    result_lines,
+    results_of,
+    runs_of,
+    runs_to_show,
+)
 from operations.services import bulk as services
 from operations.services.bulk import PreviewStale
 from operations.services.bulk_previewing import BulkRefused, look_anew
@@ -56,8 +64,9 @@ def run(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     mark = mark_of(request, request.GET.urlencode(), *facts, now=now)
     if same := unchanged(request, mark, now=now):
         return same
-    form = _fresh_form(found, **kept_fields(request))
-    return _page(request, found, form, mark=mark)
+    kept = kept_fields(request)
+    more: dict[str, Any] = {"answer_form": BulkAnswerForm(initial=kept)} if kept else {}
+    return _page(request, found, _fresh_form(found, **kept), mark=mark, **more)
 
 
 @require_POST
@@ -68,6 +77,8 @@ def begin(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     form = BeginForm(request.POST, action=found.action)
     if found.state == BulkState.PREVIEWED and not form.is_valid():
         return _page(request, found, form, status=422)
+    if _wants_proof(request, found, BulkState.PREVIEWED):
+        return prove_again(request, reverse("bulk-run", args=[bulk_id]))
     try:
         # The same form once more: it has begun already.
         if found.state == BulkState.PREVIEWED:
@@ -100,7 +111,10 @@ def _stale(
 @allows(Act.READ, narrows=True)
 def approve(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """A second person lets it begin."""
-    return _answer(request, _run(request, bulk_id, Act.APPROVE), services.approve)
+    found = _run(request, bulk_id, Act.APPROVE)
+    if _wants_proof(request, found, BulkState.WAITING):
+        return prove_again(request, reverse("bulk-run", args=[bulk_id]))
+    return _answer(request, found, services.approve)
 
 
 @require_POST
@@ -183,6 +197,11 @@ def _run(request: ConsoleRequest, bulk_id: int, act: Act) -> BulkRun:
 def _may(request: ConsoleRequest, bulk_id: int, act: Act) -> bool:
     accounts = request.rights.accounts(act)
     return accounts is None or runs_of(accounts).filter(pk=bulk_id).exists()
+
+
+def _wants_proof(request: ConsoleRequest, run: BulkRun, state: BulkState) -> bool:
+    """Whether deciding upon it in this state wants a sign-in that is not long ago."""
+    return run.state == state and not proved_recently(request) and is_large(run)
 
 
 def _wake(run: BulkRun) -> None:
