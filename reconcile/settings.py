@@ -127,6 +127,8 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "reconcile_cache",
+        # Above it counters are dropped, whosever they are.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
     },
     # What each process may read for itself.
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
@@ -167,10 +169,12 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = RECONCILE.sign_in.reauthenticate_s
 # Counted in the default cache, which all processes share. `ip`: from one address, which may be a
-# whole office; `key`: for one name, from wherever.
+# whole office; `key`: for one name at one address and, as `login_failed_name`, from everywhere: ten
+# times what one address can reach.
 ACCOUNT_RATE_LIMITS = {
     "login": "120/m/ip",
-    "login_failed": "30/m/ip,10/5m/key",
+    "login_failed": "30/m/ip,10/5m/key,40/h/key",
+    "login_failed_name": "400/h/key",
     "reauthenticate": "10/m/user",
     "change_password": "5/m/user",
 }

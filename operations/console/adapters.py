@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from functools import cache
+from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
@@ -10,9 +11,11 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from cryptography.fernet import Fernet
 from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from operations.console.proving import proved_recently
+from operations.console.tries import count_try, remember_address
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -26,10 +29,27 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """What one signs in with is changed only by who has just proved who they are."""
         return not proved_recently(context.request)
 
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Count the try, or refuse it."""
+        self._login_failed_rl_usage = count_try(request, _name(credentials))
+        if self._login_failed_rl_usage is None:
+            raise self.validation_error("too_many_login_attempts")
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
+        """Where the right password came from is known from then on."""
+        user: AbstractBaseUser | None = super().authenticate(request, **credentials)
+        if user is not None:
+            remember_address(request, _name(credentials))
+        return user
+
     def add_message(
         self, request: HttpRequest, level: int, *args: object, **kwargs: object
     ) -> None:
         """The pages themselves show what has become of it."""
+
+
+def _name(credentials: dict[str, Any]) -> str:
+    return str(credentials.get("username", ""))
 
 
 class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]

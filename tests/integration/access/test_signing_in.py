@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 import time_machine
+from allauth.core.internal.ratelimit import parse_rates
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from allauth.mfa.utils import decrypt
@@ -22,6 +23,10 @@ from tests.integration.console.scenes import PASSWORD, person
 pytestmark = pytest.mark.django_db(transaction=True)
 
 START = datetime(2030, 1, 1, 9, 0, tzinfo=UTC)
+
+
+def _at(address: str) -> Client:
+    return Client(REMOTE_ADDR=address)
 
 
 def _sign_in(client: Client, name: str, password: str = PASSWORD, **more: str) -> Any:
@@ -79,13 +84,51 @@ def test_what_a_stranger_typed_as_a_name_is_not_kept() -> None:
 def test_after_ten_wrong_passwords_the_right_one_does_not_help_either() -> None:
     person("operator", password=PASSWORD)
     for _ in range(10):
-        _sign_in(Client(), "operator", "wrong")
+        _sign_in(_at("10.9.9.9"), "operator", "wrong")
 
-    client = Client()
+    client = _at("10.9.9.9")
+    assert "Too many tries" in _sign_in(client, "Operator").content.decode()
     assert "Too many tries" in _sign_in(client, "operator").content.decode()
     assert client.get("/").status_code == 302
     person("viewer", password=PASSWORD)
-    assert _sign_in(Client(), "viewer").status_code == 302
+    assert _sign_in(_at("10.9.9.9"), "viewer").status_code == 302
+
+
+def test_a_stranger_locks_out_themselves_and_not_the_person() -> None:
+    person("operator", password=PASSWORD)
+    for _ in range(12):
+        _sign_in(_at("10.9.9.9"), "operator", "wrong")
+
+    assert _sign_in(_at("10.1.1.1"), "operator").status_code == 302
+
+
+def test_many_addresses_reach_a_ceiling_which_does_not_hold_where_the_person_was_before(
+    settings: Settings,
+) -> None:
+    few = {"login_failed": "30/m/ip,3/5m/key", "login_failed_name": "6/h/key"}
+    settings.ACCOUNT_RATE_LIMITS = few
+    person("operator", password=PASSWORD)
+    assert _sign_in(_at("10.1.1.1"), "operator").status_code == 302
+    for number in range(9):
+        _sign_in(_at(f"10.9.9.{number // 3}"), "operator", "wrong")
+
+    assert "Too many tries" in _sign_in(_at("10.2.2.2"), "operator").content.decode()
+    assert _sign_in(_at("10.1.1.1"), "operator").status_code == 302
+    # That a name is known there lets nobody guess on.
+    for _ in range(4):
+        _sign_in(_at("10.1.1.1"), "operator", "wrong")
+    assert "Too many tries" in _sign_in(_at("10.1.1.1"), "operator").content.decode()
+
+
+def test_one_address_alone_never_reaches_the_ceiling_of_a_name(settings: Settings) -> None:
+    rates = settings.ACCOUNT_RATE_LIMITS
+    pair = min(
+        rate.amount * 3_600 / rate.duration
+        for rate in parse_rates(rates["login_failed"])
+        if rate.per == "key"
+    )
+    (name,) = parse_rates(rates["login_failed_name"])
+    assert name.amount * 3_600 / name.duration >= 10 * pair
 
 
 def test_a_stranger_cannot_sign_up() -> None:
