@@ -1,5 +1,7 @@
 """Accounts at the provider, and the keys that callers of our API hold."""
 
+from datetime import datetime
+
 import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -104,6 +106,12 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    def has_ended(self, now: datetime) -> bool:
+        """Whether it was revoked or has expired."""
+        return self.revoked_at is not None or (
+            self.expires_at is not None and self.expires_at <= now
+        )
 
     @property
     def accounts(self) -> Accounts:

@@ -1,5 +1,7 @@
 """Who is told, and the outbox: each notice to each subscriber, and each try to deliver it."""
 
+from datetime import datetime
+
 import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -106,10 +108,9 @@ class Subscription(models.Model):
     def __str__(self) -> str:
         return self.name or self.address
 
-    @property
-    def key_is_revoked(self) -> bool:
-        """Whether the key that made it has ended, and it with it."""
-        return self.api_key is not None and self.api_key.revoked_at is not None
+    def key_has_ended(self, now: datetime) -> bool:
+        """Whether the key that made it was revoked or has expired, and it has ended with it."""
+        return self.api_key is not None and self.api_key.has_ended(now)
 
 
 class Delivery(models.Model):

@@ -42,7 +42,8 @@ def entries(wanted: Wanted, *, zone: ZoneInfo) -> QuerySet[AuditEntry]:
         found = found.filter(chain=str(wanted.operation))
     if wanted.first is not None:
         found = found.filter(at__gte=_midnight(wanted.first, zone))
-    if wanted.last is not None:
+    # There is no day after the last one that can be named.
+    if wanted.last is not None and wanted.last < date.max:
         found = found.filter(at__lt=_midnight(wanted.last + timedelta(days=1), zone))
     return found
 

@@ -87,7 +87,8 @@ FROM (
     FROM operations_delivery AS delivery
     JOIN operations_subscription AS subscriber ON subscriber.id = delivery.subscription_id
     LEFT JOIN operations_apikey AS key ON key.id = subscriber.api_key_id
-    WHERE delivery.state = 'waiting' AND subscriber.disabled_at IS NULL AND key.revoked_at IS NULL
+    WHERE delivery.state = 'waiting' AND subscriber.disabled_at IS NULL
+      AND key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > %s)
 ) AS waiting
 """
 
@@ -95,7 +96,7 @@ FROM (
 def _read_notices(now: datetime) -> NoticeMetrics:
     """What waits for nobody, as its subscription or its key has ended, is not late."""
     with connection.cursor() as cursor:
-        cursor.execute(_NOTICES)
+        cursor.execute(_NOTICES, [now])
         waiting, retried, oldest, failed, failing, disabled = cursor.fetchone()
     return NoticeMetrics(
         waiting=waiting,

@@ -31,7 +31,8 @@ FROM operations_subscription AS subscriber
  WHERE subscriber.disabled_at IS NULL
    AND NOT EXISTS (
        SELECT FROM operations_apikey AS key
-       WHERE key.id = subscriber.api_key_id AND key.revoked_at IS NOT NULL
+       WHERE key.id = subscriber.api_key_id
+         AND (key.revoked_at IS NOT NULL OR key.expires_at <= %s::timestamptz)
    )
    AND (subscriber.types = '{}' OR %s::text = ANY (subscriber.types))
    AND (subscriber.account_id IS NULL OR subscriber.account_id = %s::bigint)
@@ -62,6 +63,7 @@ def _values(operation: Operation, kind: NoticeType, now: datetime) -> Sequence[A
         now,
         now,
         payload(operation, kind, now),
+        now,
         str(kind),
         Int8(operation.account_id),
     ]

@@ -100,7 +100,7 @@ def find_api_key(*, engine: Engine, secret: str) -> ApiKey | None:
     """The key that this secret opens, or None. Its last use is written down, once a minute."""
     key = ApiKey.objects.filter(secret_hash=_hash(secret), revoked_at__isnull=True).first()
     now = engine.clock()
-    if key is None or (key.expires_at is not None and key.expires_at <= now):
+    if key is None or key.has_ended(now):
         return None
     stale = now - timedelta(seconds=_LAST_USED_EXACT_S)
     if key.last_used_at is None or key.last_used_at < stale:

@@ -83,7 +83,8 @@ FROM operations_subscription AS subscriber
 WHERE subscriber.disabled_at IS NULL
   AND NOT EXISTS (
       SELECT FROM operations_apikey AS key
-      WHERE key.id = subscriber.api_key_id AND key.revoked_at IS NOT NULL
+      WHERE key.id = subscriber.api_key_id
+        AND (key.revoked_at IS NOT NULL OR key.expires_at <= %(now)s)
   )
   AND (subscriber.resume_at IS NULL OR subscriber.resume_at <= %(now)s)
   AND EXISTS (

@@ -148,8 +148,10 @@ def send_again(*, engine: Engine, delivery_id: int, actor: Actor) -> Delivery:
     subscription = _lock(found.subscription_id)
     if subscription.disabled_at is not None:
         raise SubscriptionRefused(say("The subscription is disabled. Enable it first."))
-    if subscription.key_is_revoked:
-        raise SubscriptionRefused(say("The API key that made the subscription was revoked."))
+    if subscription.key_has_ended(engine.clock()):
+        raise SubscriptionRefused(
+            say("The API key that made the subscription was revoked or has expired.")
+        )
     delivery = Delivery.objects.select_for_update(no_key=True).get(pk=delivery_id)
     before = delivery.state
     delivery.state = DeliveryState.WAITING

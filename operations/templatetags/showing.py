@@ -261,10 +261,10 @@ def delivery_state(state: str) -> SafeString:
     return _mark(notice_wording.STATE[state])
 
 
-@register.simple_tag
-def subscription_state(subscription: Subscription) -> SafeString:
+@register.simple_tag(takes_context=True)
+def subscription_state(context: Context, subscription: Subscription) -> SafeString:
     """Whether a subscription is told, in trouble, or disabled."""
-    if subscription.disabled_at is not None or subscription.key_is_revoked:
+    if subscription.disabled_at is not None or subscription.key_has_ended(context["now"]):
         return _mark(notice_wording.DISABLED)
     return _mark(notice_wording.FAILING if subscription.failures else notice_wording.WELL)
 

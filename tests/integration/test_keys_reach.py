@@ -10,11 +10,15 @@ from django.core.management import CommandError, call_command
 from django.http import HttpResponseBase
 from django.test import Client
 
-from operations.models import Account, ApiKey, Operation, Subscription
+from operations.models import Account, ApiKey, Delivery, Operation, Subscription
+from operations.queries.metrics import read_metrics
 from operations.services.engine import default_engine
 from operations.services.keys import KeyRefused, KeyScope, create_api_key
+from operations.services.subscribing import SubscriptionRefused, Wanted, send_again, subscribe
 
 from .stage import JOB, Stage
+from .subscribed import OK, deliver, telling
+from .wire import wire_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,6 +36,27 @@ def _ask(secret: str, payment: str, **more: Any) -> HttpResponseBase:
         content_type="application/json",
         headers={"Authorization": f"Bearer {secret}"},
     )
+
+
+def test_an_expired_key_is_told_nothing_more(stage: Stage) -> None:
+    engine = stage.engine = telling(stage)
+    scope = KeyScope(expires_at=stage.clock() + timedelta(hours=1))
+    key, _ = create_api_key(engine=engine, name="k", actor=JOB, scope=scope)
+    with wire_server(lambda server: server.answers(OK)) as server:
+        wanted = Wanted(address=server.url + "/hook")
+        subscribe(engine=engine, wanted=wanted, actor=JOB, api_key=key)
+        stage.ask(stage.payment())
+        waiting = Delivery.objects.get()
+
+        stage.clock.advance(3_600)
+        stage.ask(stage.payment(), order_id="4418")
+
+        assert deliver(engine) == 0
+        assert server.connections == 0
+    assert Delivery.objects.count() == 1
+    assert read_metrics(now=stage.clock()).notices.waiting == 0
+    with pytest.raises(SubscriptionRefused, match="expired"):
+        send_again(engine=engine, delivery_id=waiting.pk, actor=JOB)
 
 
 def _read(secret: str, operation_id: object) -> int:

@@ -40,9 +40,8 @@ def trail(request: ConsoleRequest) -> HttpResponse:
     """A page of it, newest first."""
     form = TrailForm(request.GET)
     after = request.GET.get("after", "")
-    rows, next_after = page_of(
-        form.wanted(), zone=_zone(), after=int(after) if after.isdecimal() else 0
-    )
+    place = int(after) if after.isdecimal() and len(after) < 19 else 0
+    rows, next_after = page_of(form.wanted(), zone=_zone(), after=place)
     context: dict[str, Any] = {
         "form": form,
         "entries": rows,

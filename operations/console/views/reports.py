@@ -142,7 +142,8 @@ def _context(request: ConsoleRequest, found: ReportFile) -> dict[str, Any]:
     kind = request.GET.get("kind", "")
     kind = kind if kind in set(Preview) else ""
     after = request.GET.get("after", "")
-    lines = lines_to_show(found, kind=kind, after=int(after) if after.isdecimal() else 0)
+    place = int(after) if after.isdecimal() and len(after) < 19 else 0
+    lines = lines_to_show(found, kind=kind, after=place)
     return {
         "report": found,
         "in_work": found.state in (ReportState.READING, ReportState.APPLYING),

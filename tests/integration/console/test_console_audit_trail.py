@@ -44,6 +44,8 @@ def test_it_is_found_by_each_filter(operation: UUID, signed_in: SignIn) -> None:
         assert "Ada &lt;b&gt;" in page
         assert "192.0.2.7" in page
     assert "No entry fits" in client.get(f"{address}?last=2026-02-01").content.decode()
+    for odd in ("last=9999-12-31", f"after={'9' * 5_000}"):
+        assert "Ada &lt;b&gt;" in client.get(f"{address}?{odd}").content.decode()
     wrong = client.get(f"{address}?operation=x&first=yesterday&after=x&action=A%00")
     assert wrong.status_code == 200
     assert wrong.content.decode().count('aria-invalid="true"') == 3
