@@ -20,6 +20,7 @@ import requests
 from django.db import transaction
 from django.test import Client
 
+from operations.domain.privacy import kept as without_private
 from operations.domain.statuses import Attention, Status
 from operations.models import Operation, ProviderRefund, WebhookEvent
 from operations.services.draining import drain
@@ -132,8 +133,10 @@ def test_all_recorded_webhooks_are_kept_and_bring_every_operation_where_it_shoul
     kept = WebhookEvent.objects.all()
     assert {row.event_id for row in kept} == set(ids)
     for row in kept:
-        assert bytes(row.raw) == ids[row.event_id][0]
-        assert row.payload == json.loads(ids[row.event_id][0])
+        raw, is_as_it_came = bytes(row.raw), bytes(row.raw) == ids[row.event_id][0]
+        # What says something about people or cards is written anew without it.
+        assert is_as_it_came or json.loads(raw) == without_private(json.loads(ids[row.event_id][0]))
+        assert row.payload == without_private(json.loads(ids[row.event_id][0]))
         assert row.deliveries == len(ids[row.event_id])
     ends = {
         name: (row.status, row.provider_object_id, row.attention)
