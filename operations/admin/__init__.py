@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
 
-from operations.admin.bulk import BulkActions
+from operations.admin.bulk import BulkActions, actor_of
 from operations.models import (
     Account,
     ApiKey,
@@ -27,6 +27,8 @@ from operations.models import (
     Subscription,
     WebhookEvent,
 )
+from operations.services.accounts import add_account
+from operations.services.engine import default_engine
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Any]
@@ -52,13 +54,21 @@ class ReadOnlyAdmin(_ModelAdmin):
 
 @admin.register(Account)
 class AccountAdmin(_ModelAdmin):
-    """Accounts are added here. They can't be changed, and not be deleted once they are used."""
+    """Accounts are added here, which is audited. They can't be changed or deleted."""
 
     list_display = ("name", "provider", "provider_account", "livemode")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """What was sent under an account has no meaning under another."""
         return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """The trail names it, and roles at it are given and taken in the console."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Account, form: Any, change: bool) -> None:
+        """Add it, and say who did."""
+        add_account(engine=default_engine(), account=obj, actor=actor_of(request))
 
 
 @admin.register(ApiKey)

@@ -19,6 +19,7 @@ from operations.api.notices import router as notices_router
 from operations.api.problems import field_problem, problem, wrong_method
 from operations.api.reading import NamedOnceParser, NamedTwice
 from operations.api.schemas import GroupAnswer, GroupRequest, RefundAnswer, RefundRequest
+from operations.domain.access import within
 from operations.domain.identity import RefundInput
 from operations.models import Operation
 from operations.queries.access import narrowed
@@ -256,6 +257,9 @@ def _read_only(request: HttpRequest, error: ReadOnlyKey) -> HttpResponse:
 
 @api.exception_handler(ConflictingOperation)
 def _conflicting(request: HttpRequest, error: ConflictingOperation) -> HttpResponse:
+    # It may be of an account that the key is not for.
+    is_theirs = within(key_of(request).accounts, error.operation.account_id)
+    named: dict[str, Any] = {"operation_id": str(error.operation.pk)} if is_theirs else {}
     return problem(
         409,
         "conflicting_operation",
@@ -264,7 +268,7 @@ def _conflicting(request: HttpRequest, error: ConflictingOperation) -> HttpRespo
         "for another customer or payment; one on another account that has not failed; or one that "
         "turned up after it was given up. Nothing was sent. Wait for its end, or give another "
         "reference.",
-        operation_id=str(error.operation.pk),
+        **named,
     )
 
 

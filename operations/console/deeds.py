@@ -4,6 +4,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 DEED: dict[str, Promise] = {
+    "account_added": gettext_lazy("{who} added an account"),
     "api_key_created": gettext_lazy("{who} made an API key"),
     "api_key_revoked": gettext_lazy("{who} revoked an API key"),
     "audit_sealed": gettext_lazy("{who} sealed the audit trail"),

@@ -17,7 +17,10 @@ _SECRET_VALUES = re.compile(
 )
 #: One of these is in each of them, in lower case.
 _SIGNS = ("sk_", "rk_", "whsec_", "rck_", "_secret_", "bearer")
-_CARD = re.compile(r"\b(?:[0-9][ -]?){12,18}[0-9]\b")
+#: A card number, or an id of ours, whose end may look like one and is none.
+_CARD = re.compile(
+    r"(?P<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)|\b(?:[0-9][ -]?){12,18}[0-9]\b"
+)
 
 
 def masked(value: Any) -> Any:
@@ -35,7 +38,7 @@ def masked(value: Any) -> Any:
 def masked_text(text: str) -> str:
     """A text without keys, tokens and card numbers."""
     text = without_keys(text)
-    return _CARD.sub(lambda found: _masked_card(found[0]), text)
+    return _CARD.sub(lambda found: found["id"] or _masked_card(found[0]), text)
 
 
 def without_keys(text: str) -> str:

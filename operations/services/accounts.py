@@ -1,8 +1,10 @@
 """Which account a caller or an event means."""
 
+from django.db import transaction
 from django.db.models import Q
 
-from operations.models import Account
+from operations.domain.audit import Actor
+from operations.models import Account, AuditEntry
 from operations.services.engine import Engine
 
 DEFAULT_ACCOUNT = "default"
@@ -10,6 +12,25 @@ DEFAULT_ACCOUNT = "default"
 
 class UnknownAccount(Exception):
     """No account of this name or provider id exists in the mode this installation runs in."""
+
+
+@transaction.atomic
+def add_account(*, engine: Engine, account: Account, actor: Actor) -> Account:
+    """Keep a new account, for good."""
+    account.save(force_insert=True)
+    AuditEntry.append(
+        operation_id=None,
+        actor=actor,
+        action="account_added",
+        now=engine.clock(),
+        after={
+            "account": account.name,
+            "provider": account.provider,
+            "provider_account": account.provider_account,
+            "livemode": account.livemode,
+        },
+    )
+    return account
 
 
 def account_for(*, engine: Engine, name: str) -> Account:

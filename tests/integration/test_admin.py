@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from operations.models import BulkRun, Subscription
+from operations.models import Account, AuditEntry, BulkRun, Subscription
 
 from .rows import Rows
 
@@ -75,3 +75,18 @@ def test_nobody_who_may_not_act_on_many_finds_such_actions(client: Client) -> No
 
 def test_nothing_of_the_engine_can_be_added_by_hand(admin_client: Client) -> None:
     assert admin_client.get("/admin/operations/operation/add/").status_code == 403
+
+
+def test_an_account_is_added_with_an_entry_and_never_deleted(admin_client: Client) -> None:
+    form = {"name": "shop-b", "provider": "stripe", "provider_account": "acct_9"}
+
+    response = admin_client.post("/admin/operations/account/add/", form)
+
+    account = Account.objects.get(name="shop-b")
+    assert response.status_code == 302
+    entry = AuditEntry.objects.get(action="account_added")
+    assert (entry.actor_name, entry.actor_address) == ("admin", "127.0.0.1")
+    assert (entry.after["account"], entry.after["livemode"]) == ("shop-b", False)
+    address = f"/admin/operations/account/{account.pk}/delete/"
+    assert admin_client.post(address, {"post": "yes"}).status_code == 403
+    assert Account.objects.filter(pk=account.pk).exists()

@@ -38,27 +38,6 @@ def _ask(secret: str, payment: str, **more: Any) -> HttpResponseBase:
     )
 
 
-def test_an_expired_key_is_told_nothing_more(stage: Stage) -> None:
-    engine = stage.engine = telling(stage)
-    scope = KeyScope(expires_at=stage.clock() + timedelta(hours=1))
-    key, _ = create_api_key(engine=engine, name="k", actor=JOB, scope=scope)
-    with wire_server(lambda server: server.answers(OK)) as server:
-        wanted = Wanted(address=server.url + "/hook")
-        subscribe(engine=engine, wanted=wanted, actor=JOB, api_key=key)
-        stage.ask(stage.payment())
-        waiting = Delivery.objects.get()
-
-        stage.clock.advance(3_600)
-        stage.ask(stage.payment(), order_id="4418")
-
-        assert deliver(engine) == 0
-        assert server.connections == 0
-    assert Delivery.objects.count() == 1
-    assert read_metrics(now=stage.clock()).notices.waiting == 0
-    with pytest.raises(SubscriptionRefused, match="expired"):
-        send_again(engine=engine, delivery_id=waiting.pk, actor=JOB)
-
-
 def _read(secret: str, operation_id: object) -> int:
     headers = {"Authorization": f"Bearer {secret}"}
     return Client().get(f"/api/v1/refunds/{operation_id}", headers=headers).status_code
@@ -117,6 +96,42 @@ def test_a_key_opens_nothing_from_its_last_moment_on(served: Stage) -> None:
     assert _read(gone, uuid4()) == 401
     with pytest.raises(KeyRefused):
         _secret(expires_at=engine.clock())
+
+
+def test_an_expired_key_is_told_nothing_more(stage: Stage) -> None:
+    engine = stage.engine = telling(stage)
+    scope = KeyScope(expires_at=stage.clock() + timedelta(hours=1))
+    key, _ = create_api_key(engine=engine, name="k", actor=JOB, scope=scope)
+    with wire_server(lambda server: server.answers(OK)) as server:
+        wanted = Wanted(address=server.url + "/hook")
+        subscribe(engine=engine, wanted=wanted, actor=JOB, api_key=key)
+        stage.ask(stage.payment())
+        waiting = Delivery.objects.get()
+
+        stage.clock.advance(3_600)
+        stage.ask(stage.payment(), order_id="4418")
+
+        assert deliver(engine) == 0
+        assert server.connections == 0
+    assert Delivery.objects.count() == 1
+    assert read_metrics(now=stage.clock()).notices.waiting == 0
+    with pytest.raises(SubscriptionRefused, match="expired"):
+        send_again(engine=engine, delivery_id=waiting.pk, actor=JOB)
+
+
+def test_a_key_learns_no_id_of_another_account(served: Stage) -> None:
+    ours, other = _accounts()
+    served.control.fault("500", when="after")
+    assert _ask(_secret(ours), served.payment()).status_code == 202
+    elsewhere = served.payment(account=other.provider_account)
+
+    to_one, to_all = (
+        _ask(secret, elsewhere, account="two") for secret in (_secret(other), _secret())
+    )
+
+    assert to_one.status_code == to_all.status_code == 409
+    assert to_all.json()["operation_id"] == str(Operation.objects.get().pk)  # type: ignore[attr-defined]
+    assert "operation_id" not in to_one.json()  # type: ignore[attr-defined]
 
 
 def test_a_key_of_one_account_is_told_of_no_other(served: Stage) -> None:

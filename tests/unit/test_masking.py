@@ -43,6 +43,8 @@ def test_what_looks_secret_is_masked_wherever_it_stands(text: str, shown: str) -
     [
         {"id": "re_3SYb0jKX9vTn7w0B1wEo7gMx", "amount": 3_800, "ok": True, "none": None},
         {"key": "recon-0192f0c1-7e1f-7c55-8d0a-1234567890ab"},
+        # Its end has the check digit of a card.
+        {"operation": "01a22fe3-de91-7768-9368-410608868608"},
         {"at": "1234567890123", "empty": {"client_secret": ""}},
         {"request": "req_9KdPz3VbT1xqLm", "idempotency_key": "recon-1"},
     ],
