@@ -22,7 +22,7 @@ from operations.services.engine import default_engine
 class BulkActions(admin.ModelAdmin):  # type: ignore[type-arg]
     """Each action leads to a preview in the console; nothing is done here."""
 
-    actions = ("look_up", "claim", "close_failed", "close_succeeded")
+    actions = ("look_up", "match_again", "claim", "assign", "close_failed", "close_succeeded")
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """None for people who may not act on many."""
@@ -33,6 +33,16 @@ class BulkActions(admin.ModelAdmin):  # type: ignore[type-arg]
     def look_up(self, request: HttpRequest, rows: QuerySet[Operation]) -> HttpResponse | None:
         """Preview looking them up."""
         return _preview(request, rows, BulkAction.LOOK_UP)
+
+    @admin.action(description=gettext_lazy("Match again…"))
+    def match_again(self, request: HttpRequest, rows: QuerySet[Operation]) -> HttpResponse | None:
+        """Preview matching again what is stored about them."""
+        return _preview(request, rows, BulkAction.MATCH_AGAIN)
+
+    @admin.action(description=gettext_lazy("Assign…"))
+    def assign(self, request: HttpRequest, rows: QuerySet[Operation]) -> HttpResponse | None:
+        """Preview leaving them to somebody."""
+        return _preview(request, rows, BulkAction.ASSIGN)
 
     @admin.action(description=gettext_lazy("Claim…"))
     def claim(self, request: HttpRequest, rows: QuerySet[Operation]) -> HttpResponse | None:

@@ -1,21 +1,26 @@
 """The forms for acting on many at once."""
 
+from collections.abc import Sequence
+
 from django import forms
+from django.contrib.auth.models import User
 from django.utils.translation import gettext_lazy as _
 
 from operations.console import wording
 from operations.console.remarks import Remark
 from operations.domain.bulk import BulkAction
+from operations.services.actors import name_of
 from operations.services.bulk import KINDS_FOR_FAILED, Begin
 
 #: Takes a list away as a file; it is no run.
 EXPORT = "export"
+OF_OPERATIONS = tuple(action for action in BulkAction if action is not BulkAction.MARK_OUTSIDE)
 
 
 class SelectionForm(forms.Form):
     """Which operations were chosen in a list, and what for."""
 
-    action = forms.ChoiceField(choices=[(name, name) for name in (*BulkAction, EXPORT)])
+    action = forms.ChoiceField(choices=[(name, name) for name in (*OF_OPERATIONS, EXPORT)])
     all = forms.BooleanField(required=False)
     address = forms.CharField(required=False, max_length=2_000)
 
@@ -38,6 +43,7 @@ class BeginForm(forms.Form):
         ],
     )
     reference = forms.CharField(label=_("Reference"), max_length=255, required=False)
+    assignee = forms.ChoiceField(label=_("Who is to work on them?"), required=False)
     typed = forms.CharField(max_length=20, required=False)
 
     def clean(self) -> dict[str, object]:
@@ -47,10 +53,15 @@ class BeginForm(forms.Form):
             self.add_error("typed", _("Type the number to go on."))
         return cleaned
 
-    def __init__(self, *args: object, action: str, **more: object) -> None:
+    def __init__(
+        self, *args: object, action: str, people: Sequence[User] = (), **more: object
+    ) -> None:
         super().__init__(*args, **more)  # type: ignore[arg-type]
-        self.wants_typing = BulkAction(action).outcome is not None
+        self.wants_typing = BulkAction(action).decides
         self.wants_evidence = action == BulkAction.CLOSE_FAILED
+        self.wants_assignee = action == BulkAction.ASSIGN
+        choices = [(str(user.pk), name_of(user)) for user in people]
+        self.fields["assignee"].choices = [("", _("Choose a person")), *choices]  # type: ignore[attr-defined]
 
     def begin(self) -> Begin:
         """What a valid form says."""
@@ -60,6 +71,7 @@ class BeginForm(forms.Form):
             note=cleaned["note"],
             kind=cleaned["kind"],
             reference=cleaned["reference"],
+            assignee=cleaned["assignee"],
         )
 
 

@@ -10,8 +10,10 @@ from django.utils.translation import gettext_lazy
 
 from operations.console import wording
 from operations.console.bulk_wording import FOUND, OUTLOOK, RESULT, RUN_WHY, THEN, WHY, Shown
+from operations.console.saying import in_words
 from operations.domain.bulk import BulkAction, Outlook
 from operations.domain.money import Money
+from operations.domain.sentences import from_kept
 from operations.models import BulkResult, BulkRow, BulkRun, BulkState
 from operations.queries.bulk import PAGE, Results, rows_to_show
 from operations.templatetags.showing import outside
@@ -119,8 +121,14 @@ def button_of(run: BulkRun) -> str:
     match BulkAction(run.action):
         case BulkAction.LOOK_UP:
             text = _("Look up {will}")
+        case BulkAction.MATCH_AGAIN:
+            text = _("Match {will} again")
         case BulkAction.CLAIM:
             text = _("Claim {will}")
+        case BulkAction.ASSIGN:
+            text = _("Assign {will}")
+        case BulkAction.MARK_OUTSIDE:
+            text = _("Mark {will} as made outside")
         case _ if not will:
             text = _("Propose {second}")
         case BulkAction.CLOSE_FAILED if second:
@@ -147,6 +155,8 @@ def _line(row: BulkRow, action: str) -> Line:
 
 
 def _detail(row: BulkRow) -> SafeString | str:
+    if row.said is not None:
+        return in_words(from_kept(row.said))
     match row.result:
         case BulkResult.SKIPPED:
             status = wording.STATUS.get(row.left_as, row.left_as)

@@ -21,9 +21,12 @@ class Shown(NamedTuple):
 
 ACTION: dict[str, Promise] = {
     BulkAction.LOOK_UP: _("Look up again"),
+    BulkAction.MATCH_AGAIN: _("Match again"),
     BulkAction.CLAIM: _("Claim"),
+    BulkAction.ASSIGN: _("Assign"),
     BulkAction.CLOSE_FAILED: _("Close as failed"),
     BulkAction.CLOSE_SUCCEEDED: _("Close as succeeded"),
+    BulkAction.MARK_OUTSIDE: _("Mark as made outside"),
 }
 STATE: dict[str, Shown] = {
     BulkState.PREVIEWED: Shown(_("Preview"), "clock", "muted"),
@@ -48,7 +51,11 @@ RESULT: dict[str, Shown] = {
     BulkResult.CLOSED: Shown(_("Closed"), "check", "good"),
     BulkResult.PROPOSED: Shown(_("Proposed to a second person"), "people", "working"),
     BulkResult.LOOKED_UP: Shown(_("Looked up"), "check", "good"),
+    BulkResult.MATCHED: Shown(_("Matched"), "check", "good"),
+    BulkResult.NOTHING_NEW: Shown(_("Nothing new"), "missing", "muted"),
     BulkResult.CLAIMED: Shown(_("Claimed"), "check", "good"),
+    BulkResult.ASSIGNED: Shown(_("Assigned"), "person", "good"),
+    BulkResult.MARKED: Shown(_("Marked as made outside"), "external", "good"),
     BulkResult.SKIPPED: Shown(_("Changed since, not touched"), "unknown", "unknown"),
     BulkResult.REFUSED: Shown(_("Not allowed any more, not touched"), "lock", "unknown"),
     BulkResult.LEFT: Shown(_("Left as foreseen"), "missing", "muted"),
@@ -62,10 +69,13 @@ WHY: dict[str, Promise] = wording.SECOND_PERSON | {
     Hindrance.PROPOSED: _("a proposal waits for a second person"),
     Hindrance.CONTRADICTED: _("something contradicts it: decide it by itself"),
     Hindrance.NO_REFUND: _("no refund of it is known that counts"),
+    Hindrance.BELONGS: _("it belongs to an operation by now"),
+    Hindrance.FOUND: _("somebody found it to be made outside already"),
+    Hindrance.GONE: _("it failed or was canceled: no money is out by it"),
 }
 RUN_WHY: dict[str, Promise] = {
-    RunReason.ROWS: _("more refunds are closed at once than one person may"),
-    RunReason.SUM: _("a sum is above what one person may close at once"),
+    RunReason.ROWS: _("more refunds are decided at once than one person may"),
+    RunReason.SUM: _("a sum is above what one person may decide at once"),
 }
 FOUND: dict[str, Promise] = {
     LookupResult.FOUND: _("The provider has a refund of it."),

@@ -178,6 +178,8 @@ ACTION: dict[str, Promise] = {
     "attention_cleared": gettext_lazy("{who} cleared a flag"),
     "refund_linked": gettext_lazy("{who} linked a refund"),
     "claimed": gettext_lazy("{who} claimed it"),
+    "assigned": gettext_lazy("{who} left it to somebody else"),
+    "matched_again": gettext_lazy("{who} had what is stored matched again"),
     "claim_released": gettext_lazy("{who} gave it back"),
     "claim_taken_over": gettext_lazy("{who} took it over"),
     "proposed": gettext_lazy("{who} proposed a closing"),

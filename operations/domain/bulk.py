@@ -25,9 +25,12 @@ class BulkAction(StrEnum):
     """What can be done with many at once. Nothing here sends money."""
 
     LOOK_UP = "look_up"
+    MATCH_AGAIN = "match_again"
     CLAIM = "claim"
+    ASSIGN = "assign"
     CLOSE_FAILED = "close_failed"
     CLOSE_SUCCEEDED = "close_succeeded"
+    MARK_OUTSIDE = "mark_outside"
 
     @property
     def outcome(self) -> ClosingOutcome | None:
@@ -37,10 +40,22 @@ class BulkAction(StrEnum):
                 return ClosingOutcome.FAILED
             case BulkAction.CLOSE_SUCCEEDED:
                 return ClosingOutcome.SUCCEEDED
-            case BulkAction.LOOK_UP | BulkAction.CLAIM:
+            case (
+                BulkAction.LOOK_UP
+                | BulkAction.MATCH_AGAIN
+                | BulkAction.CLAIM
+                | BulkAction.ASSIGN
+                | BulkAction.MARK_OUTSIDE
+            ):
                 return None
             case _:
                 assert_never(self)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it says what became of money: then it is typed out how many, and many want two
+        persons."""
+        return self.outcome is not None or self is BulkAction.MARK_OUTSIDE
 
 
 class Outlook(StrEnum):
@@ -60,6 +75,9 @@ class Hindrance(StrEnum):
     PROPOSED = "proposed"
     CONTRADICTED = "contradicted"
     NO_REFUND = "no_refund"
+    BELONGS = "belongs"
+    FOUND = "found"
+    GONE = "gone"
 
 
 class RunReason(StrEnum):
@@ -71,8 +89,8 @@ class RunReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkLimits:
-    """How much one person may close at once: so many operations, and in each currency so many
-    times the amount that one person may close at all."""
+    """How much one person may decide at once: so many rows, and in each currency so many times
+    the amount that one person may close at all."""
 
     rows: int = 200
     times: int = 10
@@ -105,6 +123,7 @@ class Foreseen:
 
 
 _WILL = Foreseen(Outlook.WILL)
+_CLAIMING = (BulkAction.CLAIM, BulkAction.ASSIGN)
 
 
 def foresee(
@@ -122,7 +141,7 @@ def foresee(
     """
     outcome = action.outcome
     if outcome is None:
-        held = action is BulkAction.CLAIM and standing.holder
+        held = action in _CLAIMING and standing.holder
         return _cannot(Hindrance.CLAIMED) if held else _WILL
     hindrances = _hindrances(outcome, standing)
     if hindrances:
@@ -137,6 +156,20 @@ def foresee(
         ),
     )
     return Foreseen(Outlook.SECOND, reasons) if reasons else _WILL
+
+
+def foresee_outside(*, counts: bool, belongs: bool, is_found: bool) -> Foreseen:
+    """What marking a refund as made outside will come to.
+
+    `counts`: money is out by it. `belongs`: to an operation. `is_found`: somebody did so already.
+    """
+    found = (
+        (Hindrance.GONE, not counts),
+        (Hindrance.BELONGS, belongs),
+        (Hindrance.FOUND, is_found),
+    )
+    hindrances = [hindrance for hindrance, holds in found if holds]
+    return _cannot(*hindrances) if hindrances else _WILL
 
 
 def _hindrances(outcome: ClosingOutcome, standing: Standing) -> list[Hindrance]:
@@ -186,9 +219,9 @@ def run_reasons(
 ) -> tuple[RunReason, ...]:
     """Why the run wants a second person; empty when one is enough.
 
-    Only what one person would close by it counts: the others wait for a second person one by one.
+    Only what one person would decide by it counts: the others wait for a second person one by one.
     """
-    if action.outcome is None:
+    if not action.decides:
         return ()
     reasons: list[RunReason] = []
     if tallied.counts.get(Outlook.WILL, 0) > alone.rows:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from operations.domain.money import Money
 
@@ -65,5 +65,52 @@ def _plain(value: Value) -> str:
             return f"{value.major()} {value.currency.upper()}"
         case tuple():
             return "; ".join(str(part) for part in value)
+        case _:
+            return str(value)
+
+
+def as_kept(sentence: Sentence) -> dict[str, Any]:
+    """The sentence as JSON holds it, for whoever shows it later in their own language."""
+    return {
+        "text": sentence.text,
+        "values": {name: _kept(value) for name, value in sentence.values.items()},
+    }
+
+
+def from_kept(kept: Mapping[str, Any]) -> Sentence:
+    """The sentence as it was written by `as_kept`."""
+    return Sentence(kept["text"], {name: _unkept(value) for name, value in kept["values"].items()})
+
+
+def _kept(value: Value) -> Any:
+    match value:
+        case Outside(text):
+            return {"outside": text}
+        case datetime():
+            return {"at": value.isoformat()}
+        case Money():
+            return {"money": [value.amount, value.currency]}
+        case Sentence():
+            return as_kept(value)
+        case tuple():
+            return [as_kept(part) for part in value]
+        case _:
+            return value
+
+
+def _unkept(value: Any) -> Value:
+    match value:
+        case {"outside": text}:
+            return Outside(text)
+        case {"at": text}:
+            return datetime.fromisoformat(text)
+        case {"money": [amount, currency]}:
+            return Money(amount, currency)
+        case {"text": _}:
+            return from_kept(value)
+        case list():
+            return tuple(from_kept(part) for part in value)
+        case str() | int():
+            return value
         case _:
             return str(value)

@@ -1,5 +1,7 @@
 """Acting on many operations at once: one run, and one row for each operation in it."""
 
+from uuid import UUID
+
 import pgtrigger
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -7,6 +9,7 @@ from django.db.models import F, Q
 
 from operations.domain.bulk import BulkAction, Outlook
 from operations.models.operation import Operation
+from operations.models.provider_refund import ProviderRefund
 from operations.models.triggers import (
     kept_once_its_run_began,
     no_truncate,
@@ -33,7 +36,11 @@ class BulkResult(models.TextChoices):
     CLOSED = "closed", "Closed"
     PROPOSED = "proposed", "Proposed, waits for a second person"
     LOOKED_UP = "looked_up", "Looked up"
+    MATCHED = "matched", "Matched"
+    NOTHING_NEW = "nothing_new", "Nothing new"
     CLAIMED = "claimed", "Claimed"
+    ASSIGNED = "assigned", "Assigned"
+    MARKED = "marked", "Marked as made outside"
     SKIPPED = "skipped", "Changed since the preview: not touched"
     REFUSED = "refused", "Refused by the rules now: not touched"
     LEFT = "left", "Left as the preview said"
@@ -58,7 +65,8 @@ class BulkRun(models.Model):
 
     `selection` says how they were chosen. `rows` is how many there are, `acts` how many of them it
     acts on; `sums` are per currency and outlook, in the Stripe unit. `reasons`: why the run as a
-    whole wants a second person. `claimed_until`: a worker is at it. Times in UTC.
+    whole wants a second person. `assignee`: who works on them then, where that is the action.
+    `claimed_until`: a worker is at it. Times in UTC.
     """
 
     action = models.CharField(max_length=16)
@@ -79,6 +87,8 @@ class BulkRun(models.Model):
     evidence_kind = models.CharField(max_length=32, blank=True, default="")
     evidence_reference = models.CharField(max_length=255, blank=True, default="")
     note = models.TextField(blank=True, default="")
+    assignee = models.CharField(max_length=255, blank=True, default="", db_default="")
+    assignee_name = models.CharField(max_length=255, blank=True, default="", db_default="")
     started_from = models.CharField(max_length=64, blank=True, default="")
     started_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=255, blank=True, default="")
@@ -107,6 +117,13 @@ class BulkRun(models.Model):
                 condition=Q(state=BulkState.PREVIEWED, started_at__isnull=True)
                 | (~Q(state=BulkState.PREVIEWED) & Q(started_at__isnull=False) & ~Q(note="")),
                 name="bulk_started_says_why",
+            ),
+            # Something is left to somebody by name.
+            models.CheckConstraint(
+                condition=Q(assignee="", assignee_name="", state=BulkState.PREVIEWED)
+                | (Q(action=BulkAction.ASSIGN) & ~Q(assignee="") & ~Q(assignee_name=""))
+                | (~Q(action=BulkAction.ASSIGN) & Q(assignee="", assignee_name="")),
+                name="bulk_assigned_to_somebody",
             ),
             models.CheckConstraint(
                 condition=Q(state__in=_ENDS, ended_at__isnull=False)
@@ -157,8 +174,9 @@ class BulkRun(models.Model):
             no_update_when(
                 "bulk_said_once",
                 'OLD."state" <> \'previewed\' AND (OLD."note", OLD."evidence_kind",'
-                ' OLD."evidence_reference", OLD."started_at") IS DISTINCT FROM (NEW."note",'
-                ' NEW."evidence_kind", NEW."evidence_reference", NEW."started_at")'
+                ' OLD."evidence_reference", OLD."started_at", OLD."assignee", OLD."assignee_name")'
+                ' IS DISTINCT FROM (NEW."note", NEW."evidence_kind", NEW."evidence_reference",'
+                ' NEW."started_at", NEW."assignee", NEW."assignee_name")'
                 ' OR OLD."decided_by" <> \'\' AND (OLD."decided_by", OLD."decision_note")'
                 ' IS DISTINCT FROM (NEW."decided_by", NEW."decision_note")'
                 ' OR OLD."ended_at" IS NOT NULL',
@@ -177,18 +195,31 @@ class BulkRun(models.Model):
 
 
 class BulkRow(models.Model):
-    """One operation of a run: `revision` is what the person saw, `amount` in the Stripe unit.
+    """One operation of a run, or one `orphan`: a refund of the provider that belongs to none.
+
+    `revision` is what the person saw of an operation, and `seen` the status of an orphan; `amount`
+    in the Stripe unit.
 
     `outlook` and `why` are what the preview foresaw; `result` is what became of it, once. `refund`
     is the provider's refund that a closing as succeeded rests on. `detail` says more of the
-    result: who changed it, or what went wrong; `left_as` is the status it had then.
+    result: who changed it, or what went wrong; `said` is a refusal as a sentence that can be
+    translated. `left_as` is the status it had then.
     """
 
     run = models.ForeignKey(BulkRun, on_delete=models.PROTECT, related_name="lines", db_index=False)
     place = models.PositiveIntegerField()
     operation = models.ForeignKey(
-        Operation, on_delete=models.PROTECT, related_name="+", db_index=False
+        Operation, on_delete=models.PROTECT, related_name="+", db_index=False, null=True, blank=True
     )
+    orphan = models.ForeignKey(
+        ProviderRefund,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        null=True,
+        blank=True,
+    )
+    seen = models.CharField(max_length=64, blank=True, default="", db_default="")
     revision = models.PositiveIntegerField()
     amount = models.BigIntegerField()
     currency = models.CharField(max_length=3)
@@ -197,6 +228,7 @@ class BulkRow(models.Model):
     refund = models.CharField(max_length=255, blank=True, default="")
     result = models.CharField(max_length=16, blank=True, default="")
     detail = models.CharField(max_length=500, blank=True, default="")
+    said = models.JSONField(null=True, blank=True)
     left_as = models.CharField(max_length=16, blank=True, default="")
     decided_at = models.DateTimeField(null=True, blank=True)
 
@@ -204,6 +236,13 @@ class BulkRow(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "place"], name="bulk_row_place_once"),
             models.UniqueConstraint(fields=["run", "operation"], name="bulk_row_operation_once"),
+            models.UniqueConstraint(fields=["run", "orphan"], name="bulk_row_orphan_once"),
+            # It is of one thing, and what was seen of that is kept.
+            models.CheckConstraint(
+                condition=Q(operation__isnull=False, orphan__isnull=True, seen="")
+                | (Q(operation__isnull=True, orphan__isnull=False, revision=0) & ~Q(seen="")),
+                name="bulk_row_of_one_thing",
+            ),
             models.CheckConstraint(
                 condition=Q(outlook__in=sorted(Outlook)), name="bulk_row_outlook_known"
             ),
@@ -231,7 +270,7 @@ class BulkRow(models.Model):
                 name="bulk_row_frozen",
                 fields=[
                     *("id", "run", "place", "operation", "revision", "amount", "currency"),
-                    *("outlook", "why", "refund"),
+                    *("outlook", "why", "refund", "orphan", "seen"),
                 ],
             ),
             no_update_when("bulk_row_decided_once", "OLD.\"result\" <> ''"),
@@ -242,3 +281,11 @@ class BulkRow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id}, {self.place}"
+
+    @property
+    def operation_pk(self) -> UUID:
+        """Of a row that is of an operation, as all are whose run acts on operations."""
+        if self.operation_id is None:
+            raise ValueError(f"{self} is of no operation.")
+        found: UUID = self.operation_id
+        return found

@@ -110,6 +110,12 @@ def moved_since(run: BulkRun) -> list[BulkRow]:
     return list(acts.select_related("operation").order_by("place"))
 
 
+def accounts_of(run: BulkRun) -> set[int]:
+    """The accounts of what the run acts on."""
+    rows = run.lines.exclude(outlook=Outlook.CANNOT).order_by()
+    return set(rows.values_list("operation__account", flat=True).distinct())
+
+
 class Results(NamedTuple):
     """How many rows have which result; "" for those that wait."""
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
+from operations.domain.access import Act
 from operations.domain.audit import Actor
 from operations.domain.bulk import (
     BulkAction,
@@ -17,7 +19,9 @@ from operations.domain.bulk import (
 from operations.domain.closure import EvidenceKind
 from operations.domain.sentences import Outside, say
 from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, BulkState
-from operations.queries.bulk import moved_since
+from operations.queries.access import people_who
+from operations.queries.bulk import accounts_of, moved_since
+from operations.services.actors import name_of
 from operations.services.bulk_previewing import BulkRefused
 from operations.services.engine import Engine
 
@@ -42,12 +46,16 @@ class PreviewStale(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Begin:
-    """What a person says when they begin a run. `count`: how many it will act on, as they saw."""
+    """What a person says when they begin a run. `count`: how many it will act on, as they saw.
+
+    `assignee`: the id of the person who is to work on them.
+    """
 
     count: int
     note: str
     kind: str = ""
     reference: str = ""
+    assignee: str = ""
 
 
 @transaction.atomic
@@ -72,6 +80,8 @@ def begin(*, engine: Engine, run_id: int, saying: Begin, actor: Actor) -> BulkRu
         run.evidence_kind, run.evidence_reference = saying.kind, saying.reference.strip()
     elif action is BulkAction.CLOSE_SUCCEEDED:
         run.evidence_kind = EvidenceKind.PROVIDER_REFUND
+    elif action is BulkAction.ASSIGN:
+        run.assignee, run.assignee_name = saying.assignee, _name_of_able(run, saying.assignee)
     if run.reasons:
         run.state = BulkState.WAITING
         run.save()
@@ -93,6 +103,19 @@ def _check(run: BulkRun, action: BulkAction, saying: Begin) -> None:
         raise BulkRefused(say("Choose what you saw."), "kind")
     if not saying.reference.strip():
         raise BulkRefused(say("Name the evidence: a case number or an address."), "reference")
+
+
+def people_for(run: BulkRun) -> list[User]:
+    """Whom everything that the run acts on can be left to. Three queries."""
+    return people_who(Act.DECIDE, accounts_of(run))
+
+
+def _name_of_able(run: BulkRun, person: str) -> str:
+    """The name of who may decide on all that is left to them. Raises BulkRefused."""
+    for user in people_for(run):
+        if str(user.pk) == person:
+            return name_of(user)
+    raise BulkRefused(say("Choose who is to work on them."), "assignee")
 
 
 @transaction.atomic
@@ -204,6 +227,7 @@ def _audit(engine: Engine, run: BulkRun, action: str, actor: Actor, reason: str)
             "sums": run.sums,
             "evidence": run.evidence_kind,
             "reference": run.evidence_reference,
+            **({"assignee": run.assignee_name} if run.assignee else {}),
         },
         reason=reason.strip(),
     )

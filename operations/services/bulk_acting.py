@@ -13,20 +13,33 @@ import structlog
 from django.db import transaction
 from psycopg.types.numeric import Int8
 
+from operations.domain.access import ALL, Act, Rights
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.bulk import BulkAction, Foreseen, Outlook, foresee
 from operations.domain.closure import EvidenceKind, SecondPersonReason
-from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, Claim, Operation, collecting
+from operations.domain.sentences import Outside, Sentence, as_kept, say
+from operations.models import (
+    Account,
+    AuditEntry,
+    BulkResult,
+    BulkRow,
+    BulkRun,
+    Claim,
+    Operation,
+    collecting,
+)
 from operations.models.audit import chain_of
 from operations.models.statements import Statement, build, columns
 from operations.models.statements import run as run_sql
+from operations.queries.access import rights_of_person
 from operations.queries.bulk import Stood, stand
 from operations.queries.locked import lock_and_read_all
 from operations.services.bulk_previewing import conclusive_after
-from operations.services.claiming import claim_many
+from operations.services.claiming import Assignee, claim_many
 from operations.services.closing import lock_as_seen, propose, settle
 from operations.services.engine import Engine
 from operations.services.looking_up import LookupResult, look_up
+from operations.services.matching_again import match_again
 from operations.services.weighing import (
     BulkPart,
     ClosingRefused,
@@ -45,16 +58,18 @@ _THESE = f"{_ROW} WHERE id = ANY($1) AND result = '' {_FREE.format('')}"
 _LET_GO = "DELETE FROM operations_claim WHERE operation_id = ANY($1) RETURNING 1"
 
 
-def act_on_chunk(*, engine: Engine, run: BulkRun, most: int) -> int:
+def act_on_chunk(*, engine: Engine, run: BulkRun, rights: Rights, most: int) -> int:
     """Do it to the next rows that nobody holds, in one transaction; how many have a result now."""
     held: list[BulkRow] = []
     try:
-        return _act_together(engine, run, held, (_NEXT, [Int8(run.pk), Int8(most)]))
+        return _act_together(engine, run, rights, held, (_NEXT, [Int8(run.pk), Int8(most)]))
     except Exception as error:
-        return _act_in_halves(engine, run, [row.pk for row in held], error)
+        return _act_in_halves(engine, run, rights, [row.pk for row in held], error)
 
 
-def _act_in_halves(engine: Engine, run: BulkRun, rows: Sequence[int], error: Exception) -> int:
+def _act_in_halves(
+    engine: Engine, run: BulkRun, rights: Rights, rows: Sequence[int], error: Exception
+) -> int:
     """What failed together is done in halves, down to the row to blame."""
     if not rows:
         raise error
@@ -63,25 +78,28 @@ def _act_in_halves(engine: Engine, run: BulkRun, rows: Sequence[int], error: Exc
     middle, done = len(rows) // 2, 0
     for part in (rows[:middle], rows[middle:]):
         try:
-            done += _act_together(engine, run, [], (_THESE, [list(part)]))
+            done += _act_together(engine, run, rights, [], (_THESE, [list(part)]))
         except Exception as caught:
-            done += _act_in_halves(engine, run, part, caught)
+            done += _act_in_halves(engine, run, rights, part, caught)
     return done
 
 
-def _act_together(engine: Engine, run: BulkRun, held: list[BulkRow], which: Statement) -> int:
+def _act_together(
+    engine: Engine, run: BulkRun, rights: Rights, held: list[BulkRow], which: Statement
+) -> int:
     """All of it in one transaction. `held` is filled with the rows that are done."""
     with collecting.collecting(in_groups=True) as collected:
         held += [build(BulkRow, row) for row in run_sql(*which)]
         if not held:
             return 0
-        ids = [row.operation_id for row in held]
+        ids = [row.operation_pk for row in held]
         lock_and_read_all(ids, collected=collected, spare_ids=0)
         chunk = _Chunk(engine, run, collected)
-        if run.action == BulkAction.CLAIM:
-            chunk.claim(held)
+        rows = chunk.allowed(held, rights)
+        if run.action in (BulkAction.CLAIM, BulkAction.ASSIGN):
+            chunk.claim(rows)
         else:
-            chunk.close(held)
+            chunk.close(rows)
     return len(held)
 
 
@@ -93,33 +111,69 @@ class _Chunk:
         self._now = engine.clock()
         self._actor = actor_of(run)
 
+    def allowed(self, rows: Sequence[BulkRow], rights: Rights) -> Sequence[BulkRow]:
+        """Those at whose account the person may still act on many; the others are refused."""
+        if Act.BULK in rights.everywhere:
+            return rows
+        locked, allowed = self._collected.locked, []
+        for row in rows:
+            account = locked[row.operation_pk].account
+            if Act.BULK in rights.at(account.pk):
+                allowed.append(row)
+            else:
+                said = right_is_gone(self._run.made_by_name, account.name)
+                _decide(row, BulkResult.REFUSED, now=self._now, said=said)
+        return allowed
+
     def claim(self, rows: Sequence[BulkRow]) -> None:
-        """Claim what nobody else works on."""
+        """Claim what nobody else works on, for the person who acts or whom they named."""
+        to = assignee_of(self._run)
+        rows = self._allowed_to_work(rows)
         claimed = claim_many(
-            operation_ids=[row.operation_id for row in rows],
+            to=to,
+            operation_ids=[row.operation_pk for row in rows],
             actor=self._actor,
             now=self._now,
             bulk_run=self._run.pk,
         )
-        held = [row.operation_id for row in rows if row.operation_id not in claimed]
+        held = [row.operation_pk for row in rows if row.operation_pk not in claimed]
         holders = dict(
             Claim.objects.filter(pk__in=held).values_list("operation_id", "holder_name")
             if held
             else ()
         )
         for row in rows:
-            holder = holders.get(row.operation_id)
-            result = BulkResult.REFUSED if row.operation_id in holders else BulkResult.CLAIMED
-            _decide(row, result, now=self._now, detail=holder or "")
+            holder = holders.get(row.operation_pk)
+            if holder is None:
+                _decide(row, BulkResult.ASSIGNED if to else BulkResult.CLAIMED, now=self._now)
+            else:
+                said = say("{who} works on it.", who=Outside(holder))
+                _decide(row, BulkResult.REFUSED, now=self._now, said=said)
+
+    def _allowed_to_work(self, rows: Sequence[BulkRow]) -> Sequence[BulkRow]:
+        """Those that the person whom they are left to may decide on; the others are refused."""
+        run = self._run
+        rights = rights_of_person(run.assignee) if run.assignee else ALL
+        if Act.DECIDE in rights.everywhere:
+            return rows
+        allowed = []
+        for row in rows:
+            account = self._collected.locked[row.operation_pk].account
+            if Act.DECIDE in rights.at(account.pk):
+                allowed.append(row)
+            else:
+                said = right_is_gone(run.assignee_name, account.name)
+                _decide(row, BulkResult.REFUSED, now=self._now, said=said)
+        return allowed
 
     def close(self, rows: Sequence[BulkRow]) -> None:
         """Close what is as it was seen and may be closed by one; propose what wants two."""
-        asked = [row.operation_id for row in rows]
+        asked = [row.operation_pk for row in rows]
         stood = {row.id: row for row in stand(asked, person=self._actor.id, now=self._now)}
         conclusive = conclusive_after(self._engine, list(stood.values()))
         moved: list[BulkRow] = []
         for row in rows:
-            known = stood[row.operation_id]
+            known = stood[row.operation_pk]
             if known.revision != row.revision:
                 moved.append(row)
                 continue
@@ -133,10 +187,10 @@ class _Chunk:
             self._close(row, known, as_begun(row, seen))
         self._skip(moved)
         # A claim ends with what it was for.
-        run_sql(_LET_GO, [[row.operation_id for row in rows if row.result in _OVER]])
+        run_sql(_LET_GO, [[row.operation_pk for row in rows if row.result in _OVER]])
 
     def _close(self, row: BulkRow, known: Stood, seen: Foreseen) -> None:
-        operation: Operation = self._collected.locked[row.operation_id]
+        operation: Operation = self._collected.locked[row.operation_pk]
         decision = decision_of(self._run, row)
         match seen.outlook:
             case Outlook.CANNOT:
@@ -163,44 +217,70 @@ class _Chunk:
 
     def _skip(self, rows: Sequence[BulkRow]) -> None:
         """Leave alone what has changed, and say who changed it."""
-        who = last_changed_by([row.operation_id for row in rows])
+        who = last_changed_by([row.operation_pk for row in rows])
         for row in rows:
             _decide(
                 row,
                 BulkResult.SKIPPED,
                 now=self._now,
-                detail=who.get(row.operation_id, ""),
-                left_as=self._collected.locked[row.operation_id].status,
+                detail=who.get(row.operation_pk, ""),
+                left_as=self._collected.locked[row.operation_pk].status,
             )
 
 
 _OVER = (BulkResult.CLOSED, BulkResult.PROPOSED)
 
 
-def act_on_row(*, engine: Engine, run: BulkRun, row_id: int) -> int:
-    """Do it to one row, asking the provider; 1 when it has a result now, 0 when it had one."""
+def act_on_row(*, engine: Engine, run: BulkRun, rights: Rights, row_id: int) -> int:
+    """Do it to one row by itself; 1 when it has a result now, 0 when it had one."""
     row = BulkRow.objects.filter(pk=row_id, result="").first()
     if row is None:
         return 0
+    account = Account.objects.get(operations=row.operation_pk)
+    if Act.BULK not in rights.at(account.pk):
+        said = right_is_gone(run.made_by_name, account.name)
+        return write_result(engine, row, BulkResult.REFUSED, said=said)
     try:
         if run.action == BulkAction.LOOK_UP:
             return _look_up(engine, run, row)
+        if run.action == BulkAction.MATCH_AGAIN:
+            return _match_again(engine, run, row)
         return _close_succeeded(engine, run, row)
     except StaleView as stale:
-        who = last_changed_by([row.operation_id]).get(row.operation_id, "")
-        return _write(engine, row, BulkResult.SKIPPED, detail=who, left_as=stale.operation.status)
+        who = last_changed_by([row.operation_pk]).get(row.operation_pk, "")
+        return write_result(
+            engine, row, BulkResult.SKIPPED, detail=who, left_as=stale.operation.status
+        )
     except ClosingRefused as refusal:
-        return _write(engine, row, BulkResult.REFUSED, detail=str(refusal))
+        return write_result(engine, row, BulkResult.REFUSED, said=refusal.sentence)
     except Exception as error:
         return _keep_error(engine, row.pk, error)
 
 
 def _look_up(engine: Engine, run: BulkRun, row: BulkRow) -> int:
-    found = look_up(engine=engine, operation_id=row.operation_id, actor=actor_of(run))
+    found = look_up(engine=engine, operation_id=row.operation_pk, actor=actor_of(run))
     was_read = found is not LookupResult.UNREADABLE
-    left_as = Operation.objects.values_list("status", flat=True).get(pk=row.operation_id)
+    left_as = Operation.objects.values_list("status", flat=True).get(pk=row.operation_pk)
     result = BulkResult.LOOKED_UP if was_read else BulkResult.FAILED
-    return _write(engine, row, result, detail=str(found), left_as=left_as)
+    return write_result(engine, row, result, detail=str(found), left_as=left_as)
+
+
+def _match_again(engine: Engine, run: BulkRun, row: BulkRow) -> int:
+    """What it changes and the row's result are one transaction."""
+    with collecting.collecting(in_groups=True):
+        if not run_sql(_THESE, [[row.pk]]):
+            return 0
+        found = match_again(
+            engine=engine,
+            operation_id=row.operation_pk,
+            actor=actor_of(run),
+            reason=run.note,
+            bulk_run=run.pk,
+        )
+        collecting.flush()
+        result = BulkResult.MATCHED if found.is_new else BulkResult.NOTHING_NEW
+        left_as = Operation.objects.values_list("status", flat=True).get(pk=row.operation_pk)
+        return write_result(engine, row, result, said=found.in_a_sentence(), left_as=left_as)
 
 
 def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
@@ -209,13 +289,13 @@ def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
     Raises StaleView, ClosingRefused.
     """
     decision, actor = decision_of(run, row), actor_of(run)
-    refund = checked_refund(engine, row.operation_id, decision)
+    refund = checked_refund(engine, row.operation_pk, decision)
     with transaction.atomic():
         if not run_sql(_THESE, [[row.pk]]):
             return 0
-        operation = lock_as_seen(row.operation_id, row.revision)
+        operation = lock_as_seen(row.operation_pk, row.revision)
         now = engine.clock()
-        (known,) = stand([row.operation_id], person=actor.id, now=now)
+        (known,) = stand([row.operation_pk], person=actor.id, now=now)
         seen = foresee(
             BulkAction(run.action),
             known.standing,
@@ -226,13 +306,15 @@ def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
         seen = as_begun(row, seen)
         if seen.outlook is Outlook.CANNOT:
             why = " ".join(str(reason) for reason in seen.why)
-            return _write(engine, row, BulkResult.REFUSED, detail=why, left_as=operation.status)
-        Claim.objects.filter(pk=row.operation_id).delete()
+            return write_result(
+                engine, row, BulkResult.REFUSED, detail=why, left_as=operation.status
+            )
+        Claim.objects.filter(pk=row.operation_pk).delete()
         if seen.outlook is Outlook.SECOND:
             propose(operation, decision, _reasons(seen), actor, now)
-            return _write(engine, row, BulkResult.PROPOSED, left_as=operation.status)
+            return write_result(engine, row, BulkResult.PROPOSED, left_as=operation.status)
         settle(operation, decision, refund, actor, now)
-        return _write(engine, row, BulkResult.CLOSED, left_as=operation.status)
+        return write_result(engine, row, BulkResult.CLOSED, left_as=operation.status)
 
 
 def as_begun(row: BulkRow, seen: Foreseen) -> Foreseen:
@@ -272,6 +354,22 @@ def actor_of(run: BulkRun) -> Actor:
     )
 
 
+def assignee_of(run: BulkRun) -> Assignee | None:
+    """Who is to work on them, where that is what the run does."""
+    if run.action != BulkAction.ASSIGN:
+        return None
+    return Assignee(id=run.assignee, name=run.assignee_name, why=run.note)
+
+
+def right_is_gone(name: str, account: str) -> Sentence:
+    """Why a row is left alone although the run goes on."""
+    return say(
+        "{name} may not do this any more at the account {account}.",
+        name=Outside(name),
+        account=Outside(account),
+    )
+
+
 def last_changed_by(ids: Sequence[UUID]) -> dict[UUID, str]:
     """Who wrote the newest audit entry of each operation."""
     newest = (
@@ -287,18 +385,30 @@ def _reasons(seen: Foreseen) -> tuple[SecondPersonReason, ...]:
 
 
 def _decide(
-    row: BulkRow, result: BulkResult, *, now: datetime, detail: str = "", left_as: str = ""
+    row: BulkRow,
+    result: BulkResult,
+    *,
+    now: datetime,
+    detail: str = "",
+    left_as: str = "",
+    said: Sentence | None = None,
 ) -> None:
     row.result, row.decided_at = result, now
     row.detail, row.left_as = detail[:500], left_as
+    if said is not None:
+        row.detail, row.said = str(said)[:500], as_kept(said)
     collecting.update(row, _DECIDED)
 
 
-_DECIDED = ["result", "decided_at", "detail", "left_as"]
+_DECIDED = ["result", "decided_at", "detail", "left_as", "said"]
 
 
-def _write(engine: Engine, row: BulkRow, result: BulkResult, **more: Any) -> int:
+def write_result(
+    engine: Engine, row: BulkRow, result: BulkResult, *, said: Sentence | None = None, **more: Any
+) -> int:
     """Write a result unless there is one already; 1 when it was written."""
+    if said is not None:
+        more |= {"detail": str(said)[:500], "said": as_kept(said)}
     return BulkRow.objects.filter(pk=row.pk, result="").update(
         result=result, decided_at=engine.clock(), **more
     )

@@ -10,8 +10,10 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import Q
 
+from operations.domain.access import Rights
 from operations.domain.bulk import BulkAction
 from operations.models import BulkRun, BulkState
+from operations.queries.access import rights_of_person
 from operations.queries.bulk import lines_waiting
 from operations.services.bulk import end_if_done, stop_the_rest
 from operations.services.bulk_acting import act_on_chunk, act_on_row
@@ -19,9 +21,11 @@ from operations.services.engine import Engine
 
 #: How many operations are changed in one transaction.
 CHUNK = 500
-#: What asks the provider about each operation.
-ASKING = frozenset([BulkAction.LOOK_UP, BulkAction.CLOSE_SUCCEEDED])
-#: How many of those that ask the provider are taken on before the run is looked at again.
+#: What is done one by one: it asks the provider about each, or locks more than the operation.
+ONE_BY_ONE = frozenset([BulkAction.LOOK_UP, BulkAction.MATCH_AGAIN, BulkAction.CLOSE_SUCCEEDED])
+#: Who may do what, asked by the id of the person.
+RightsOf = Callable[[str], Rights]
+#: How many of those that are done one by one are taken on before the run is looked at again.
 _ASKED = 20
 #: How many workers one run may keep busy.
 _WORKERS = 4
@@ -29,24 +33,31 @@ _WORKERS = 4
 LEASE_S = 120
 
 
-def run_bulk(*, engine: Engine, run_id: int, is_over: Callable[[], bool]) -> bool:
+def run_bulk(
+    *,
+    engine: Engine,
+    run_id: int,
+    is_over: Callable[[], bool],
+    rights_of: RightsOf = rights_of_person,
+) -> bool:
     """Run on until the end, or until `is_over` after a chunk. True when there is more to do.
 
+    What its person may do is asked anew for each chunk, and for each row that is done by itself.
     What only writes may be worked on by several at once: each takes the rows that nobody holds.
     """
     run = BulkRun.objects.get(pk=run_id)
-    asks = BulkAction(run.action) in ASKING
-    if not _claim(engine, run_id, alone=asks):
+    one_by_one = BulkAction(run.action) in ONE_BY_ONE
+    if not _claim(engine, run_id, alone=one_by_one):
         return False
     while True:
         run.refresh_from_db()
         if run.stopped_at is not None:
             _stop(engine, run)
-        if asks:
-            done = _ask_for_some(engine, run, is_over)
+        if one_by_one:
+            done = _do_some(engine, run, is_over, rights_of)
         else:
             _renew(engine, run)
-            done = act_on_chunk(engine=engine, run=run, most=CHUNK)
+            done = act_on_chunk(engine=engine, run=run, rights=rights_of(run.made_by), most=CHUNK)
         if not done:
             _end(engine, run)
             return False
@@ -55,11 +66,11 @@ def run_bulk(*, engine: Engine, run_id: int, is_over: Callable[[], bool]) -> boo
             return True
 
 
-def _ask_for_some(engine: Engine, run: BulkRun, is_over: Callable[[], bool]) -> int:
+def _do_some(engine: Engine, run: BulkRun, is_over: Callable[[], bool], rights_of: RightsOf) -> int:
     done = 0
     for pk in lines_waiting(run.pk, _ASKED):
         _renew(engine, run)
-        done += act_on_row(engine=engine, run=run, row_id=pk)
+        done += act_on_row(engine=engine, run=run, rights=rights_of(run.made_by), row_id=pk)
         if is_over():
             break
     return done
@@ -67,7 +78,7 @@ def _ask_for_some(engine: Engine, run: BulkRun, is_over: Callable[[], bool]) -> 
 
 def workers_for(run: BulkRun) -> int:
     """How many may work on it at once to some good: one for each chunk, and not all there are."""
-    if BulkAction(run.action) in ASKING:
+    if BulkAction(run.action) in ONE_BY_ONE:
         return 1
     return max(1, min(_WORKERS, -(-run.acts // CHUNK)))
 

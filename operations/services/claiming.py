@@ -5,6 +5,7 @@ take it over, with a reason, before they decide.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -53,28 +54,47 @@ def claim(*, engine: Engine, operation_id: UUID, actor: Actor) -> Claim:
     return row
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignee:
+    """The person whom somebody else leaves operations to, and why."""
+
+    id: str
+    name: str
+    why: str
+
+
 def claim_many(
-    *, operation_ids: Sequence[UUID], actor: Actor, now: datetime, bulk_run: int
+    *,
+    operation_ids: Sequence[UUID],
+    actor: Actor,
+    now: datetime,
+    bulk_run: int,
+    to: Assignee | None = None,
 ) -> set[UUID]:
     """Claim those of these locked operations that nobody else works on; which they are.
 
-    In a transaction that collects its writes.
+    `to`: who is to work on them instead of the actor, whose own claims are handed over. In a
+    transaction that collects its writes.
     """
-    rows = run(_CLAIM_MANY, [list(operation_ids), actor.id, actor.name, now, now + CLAIM_LEASE])
+    holder = to or Assignee(id=actor.id, name=actor.name, why="")
+    until, why = now + CLAIM_LEASE, holder.why[:500]
+    given = [list(operation_ids), holder.id, holder.name, now, until, why, actor.id]
+    rows = run(_CLAIM_MANY, given)
     claimed = {pk for (pk,) in rows}
     for operation_id in operation_ids:
         if operation_id in claimed:
             AuditEntry.append(
                 operation_id=operation_id,
                 actor=actor,
-                action="claimed",
+                action="assigned" if to else "claimed",
                 now=now,
                 before={"claimed_by": ""},
                 after={
-                    "claimed_by": actor.name,
-                    "claimed_by_id": actor.id,
+                    "claimed_by": holder.name,
+                    "claimed_by_id": holder.id,
                     "bulk_run": bulk_run,
                 },
+                reason=why,
             )
     return claimed
 
@@ -82,12 +102,13 @@ def claim_many(
 _CLAIM_MANY = """
 INSERT INTO operations_claim AS held
     (operation_id, holder, holder_name, claimed_at, renewed_at, expires_at, taken_reason)
-SELECT pk, $2, $3, $4, $4, $5, '' FROM unnest($1::uuid[]) AS pk
+SELECT pk, $2, $3, $4, $4, $5, $6 FROM unnest($1::uuid[]) AS pk
 ON CONFLICT (operation_id) DO UPDATE
-    SET holder = EXCLUDED.holder, holder_name = EXCLUDED.holder_name, taken_reason = '',
+    SET holder = EXCLUDED.holder, holder_name = EXCLUDED.holder_name,
+        taken_reason = EXCLUDED.taken_reason,
         claimed_at = EXCLUDED.claimed_at, renewed_at = EXCLUDED.renewed_at,
         expires_at = EXCLUDED.expires_at
-    WHERE held.holder = EXCLUDED.holder OR held.expires_at <= EXCLUDED.claimed_at
+    WHERE held.holder IN (EXCLUDED.holder, $7) OR held.expires_at <= EXCLUDED.claimed_at
 RETURNING operation_id
 """
 

@@ -105,11 +105,12 @@ def _handle_together(engine: Engine, claims: Sequence[Claim]) -> list[Handled]:
         results = match_all(engine=engine, items=hold(claims))
         now = engine.clock()
         for item, handled in results:
-            _finish(item, handled, now)
+            conclude(item, handled, now)
     return [handled for _, handled in results]
 
 
-def _finish(item: InboxItem, handled: Handled, now: datetime) -> None:
+def conclude(item: InboxItem, handled: Handled, now: datetime) -> None:
+    """Write down what became of an event, or let it wait for the operation that it names."""
     waits_on = handled.handling is Handling.UNMATCHED and now - item.received_at < _GIVE_UP_AFTER
     if waits_on:
         put_off(item, handled.handling, now=now)

@@ -31,7 +31,7 @@ from operations.services.bulk_running import run_bulk
 from operations.services.claiming import claim
 from operations.services.looking_up import look_up
 
-from .bulk_runs import NOTE, audit_of, begun, results, saying, see, work
+from .bulk_runs import NOTE, anything, audit_of, begun, results, saying, see, work
 from .many import many_unknown, settle_by_webhook
 from .stage import ALICE, BOB, PART, Stage
 from .test_closing import looked_up, refund_of, unknown
@@ -68,7 +68,7 @@ def test_five_thousand_but_the_one_that_a_webhook_settled_meanwhile(served: Stag
     run = preview(engine=engine, action=BulkAction.CLOSE_FAILED, ids=ids, actor=ALICE)
     begin(engine=engine, run_id=run.pk, saying=saying(run), actor=ALICE)
     sent = stage.control.counts()
-    run_bulk(engine=engine, run_id=run.pk, is_over=lambda: True)
+    run_bulk(engine=engine, run_id=run.pk, is_over=lambda: True, rights_of=anything)
     settled = Operation.objects.get(pk=ids[4_321])
     assert settled.status == Status.UNKNOWN
     settle_by_webhook(stage, settled)

@@ -26,7 +26,7 @@ from operations.services.bulk_previewing import (
 )
 from operations.services.bulk_running import LEASE_S, run_bulk, runs_left_lying
 
-from .bulk_runs import begun, results, see, work
+from .bulk_runs import anything, begun, results, see, work
 from .many import many_unknown
 from .stage import ALICE, BOB, AtOnce, Stage
 
@@ -41,7 +41,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_small_chunks")
 def test_stopping_leaves_the_rest_alone(stage: Stage) -> None:
     run = begun(stage, see(stage, many_unknown(stage, 5)))
-    assert run_bulk(engine=stage.engine, run_id=run.pk, is_over=lambda: True)
+    assert run_bulk(engine=stage.engine, run_id=run.pk, is_over=lambda: True, rights_of=anything)
 
     for _ in range(2):
         stopped = stop(engine=stage.engine, run_id=run.pk, actor=BOB)
@@ -73,7 +73,7 @@ def test_a_worker_that_dies_leaves_its_run_to_another(stage: Stage) -> None:
         return False
 
     with pytest.raises(Killed):
-        run_bulk(engine=stage.engine, run_id=run.pk, is_over=die)
+        run_bulk(engine=stage.engine, run_id=run.pk, is_over=die, rights_of=anything)
     assert results(run) == {"closed": 4, "": 1}
     assert runs_left_lying(engine=stage.engine) == []
     stage.clock.advance(LEASE_S + 1)
@@ -92,7 +92,9 @@ def test_two_workers_at_once_do_no_row_twice(stage: Stage) -> None:
 
     AtOnce(
         [
-            partial(run_bulk, engine=engine, run_id=run.pk, is_over=lambda: False)
+            partial(
+                run_bulk, engine=engine, run_id=run.pk, is_over=lambda: False, rights_of=anything
+            )
             for engine in (stage.engine, late)
         ]
     ).results()

@@ -77,6 +77,9 @@ def bulk_row(rows: Rows, run: int, operation: UUID | None = None, **columns: Any
         ("bulk_end_has_a_time", {"state": "ended", **STARTED}),
         ("bulk_end_has_a_time", {**RUNNING, "ended_at": NOW}),
         ("bulk_second_person_decided", {**RUNNING, "reasons": ["rows"]}),
+        ("bulk_assigned_to_somebody", {**RUNNING, "action": "assign"}),
+        ("bulk_assigned_to_somebody", {"action": "assign", "assignee": "7"}),
+        ("bulk_assigned_to_somebody", {**RUNNING, "assignee": "7", "assignee_name": "Omar"}),
         ("bulk_two_people", {**RUNNING, **APPROVED, "decided_by": "alice"}),
     ],
 )
@@ -128,6 +131,10 @@ def test_a_run_only_goes_forward(
     [
         (RUNNING, {"note": "Another incident."}),
         (RUNNING, {"evidence_reference": "case 2"}),
+        (
+            {**RUNNING, "action": "assign", "assignee": "7", "assignee_name": "Omar"},
+            {"assignee": "8"},
+        ),
         ({**RUNNING, **APPROVED}, {"decision_note": "Not so ok"}),
         ({**RUNNING, "state": "ended", "ended_at": NOW}, {"stopped_by_name": "Bob"}),
     ],
@@ -156,6 +163,32 @@ def test_an_operation_and_a_place_are_in_a_run_once(rows: Rows) -> None:
         bulk_row(rows, run)
     with refused(rows, by="bulk_row_operation_once", sqlstate=UNIQUE):
         bulk_row(rows, run, operation, place=2)
+
+
+def test_a_row_is_of_one_thing_and_that_is_in_a_run_once(rows: Rows) -> None:
+    run = bulk_run(rows, **RUNNING)
+    orphan = rows.refund(rows.account())
+    of_it: dict[str, Any] = {
+        "operation_id": None,
+        "orphan_id": orphan,
+        "seen": "succeeded",
+        "revision": 0,
+    }
+    row = bulk_row(rows, run, **of_it)
+    wrongs: list[dict[str, Any]] = [
+        {"operation_id": rows.operation()},
+        {"orphan_id": None},
+        {"seen": ""},
+        {"revision": 1},
+    ]
+    for wrong in wrongs:
+        with refused(rows, by="bulk_row_of_one_thing", sqlstate=CHECK):
+            bulk_row(rows, run, **{**of_it, "place": 2, **wrong})
+    with refused(rows, by="bulk_row_orphan_once", sqlstate=UNIQUE):
+        bulk_row(rows, run, **{**of_it, "place": 2})
+    for changed in ({"orphan_id": rows.refund(rows.account())}, {"seen": "failed"}):
+        with refused(rows, by="bulk_row_frozen"):
+            rows.update("bulkrow", row, **changed)
 
 
 @pytest.mark.parametrize(

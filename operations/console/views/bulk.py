@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
@@ -74,7 +75,7 @@ def run(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
 def begin(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """Let what the preview shows be done."""
     found = _run(request, bulk_id, Act.BULK)
-    form = BeginForm(request.POST, action=found.action)
+    form = BeginForm(request.POST, action=found.action, people=_people(found))
     if found.state == BulkState.PREVIEWED and not form.is_valid():
         return _page(request, found, form, status=422)
     if _wants_proof(request, found, BulkState.PREVIEWED):
@@ -102,7 +103,7 @@ def _stale(
 ) -> HttpResponse:
     """The list as it is now, with what changed; what was typed stays, but for the number."""
     fresh = look_anew(engine=default_engine(), run_id=found.pk, ids=(), actor=actor_of(request))
-    typed = {name: form.cleaned_data[name] for name in ("note", "kind", "reference")}
+    typed = {name: form.cleaned_data[name] for name in ("note", "kind", "reference", "assignee")}
     context: dict[str, Any] = {"is_stale": True, "moved": [row.operation for row in stale.moved]}
     return _page(request, fresh, _fresh_form(fresh, **typed), status=409, **context)
 
@@ -210,7 +211,13 @@ def _wake(run: BulkRun) -> None:
 
 
 def _fresh_form(run: BulkRun, **typed: Any) -> BeginForm:
-    return BeginForm(action=run.action, initial=typed | {"count": run.acts})
+    return BeginForm(action=run.action, people=_people(run), initial=typed | {"count": run.acts})
+
+
+def _people(run: BulkRun) -> list[User]:
+    """Whom it can be left to, while that is asked."""
+    asks = run.action == BulkAction.ASSIGN and run.state == BulkState.PREVIEWED
+    return services.people_for(run) if asks else []
 
 
 def _page(
@@ -229,7 +236,6 @@ def _page(
         "form": form,
         "action": ACTION[run.action],
         "state": STATE[run.state],
-        "closes": BulkAction(run.action).outcome is not None,
         "may_bulk": _may(request, run.pk, Act.BULK),
         "may_export": _may(request, run.pk, Act.EXPORT),
         "may_approve": _may(request, run.pk, Act.APPROVE),
