@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -19,6 +20,17 @@ class Oidc:
     client_id: str
     client_secret: str = field(repr=False)
     name: str
+
+    @property
+    def app(self) -> dict[str, Any]:
+        """The same, as allauth wants it."""
+        return {
+            "provider_id": "sso",
+            "name": self.name,
+            "client_id": self.client_id,
+            "secret": self.client_secret,
+            "settings": {"server_url": self.issuer},
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

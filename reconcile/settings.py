@@ -189,15 +189,7 @@ SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if RECONCILE.sign_in.oidc is not None:
     SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
         "OAUTH_PKCE_ENABLED": True,
-        "APPS": [
-            {
-                "provider_id": "sso",
-                "name": RECONCILE.sign_in.oidc.name,
-                "client_id": RECONCILE.sign_in.oidc.client_id,
-                "secret": RECONCILE.sign_in.oidc.client_secret,
-                "settings": {"server_url": RECONCILE.sign_in.oidc.issuer},
-            }
-        ],
+        "APPS": [RECONCILE.sign_in.oidc.app],
     }
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True

@@ -15,6 +15,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from operations.console.proving import proved_recently
+from operations.console.single_sign_on import IdentityProvider
 from operations.console.tries import count_try, remember_address
 
 
@@ -58,6 +59,14 @@ class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: object) -> bool:
         """A person is made at the first sign-in."""
         return settings.RECONCILE.sign_in.oidc is not None
+
+    def get_provider(
+        self, request: HttpRequest, provider: str, client_id: str | None = None
+    ) -> Any:
+        """The provider, asked as `single_sign_on` asks it."""
+        found = super().get_provider(request, provider, client_id=client_id)
+        found.oauth2_adapter_class = IdentityProvider
+        return found
 
 
 class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]

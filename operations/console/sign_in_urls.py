@@ -3,11 +3,11 @@
 from allauth.account import views as account
 from allauth.mfa import urls as second_factor
 from allauth.socialaccount import views as social
-from allauth.socialaccount.providers.openid_connect import urls as oidc
 from allauth.usersessions import views as sessions
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, include, path
 
+from operations.console import single_sign_on
 from operations.console.views.signing_in import SignIn, not_here
 
 _sign_in, _sign_out = SignIn.as_view(), auth.LogoutView.as_view()
@@ -24,7 +24,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("you/password/first/", account.password_set, name="account_set_password"),
     path("you/second-factor/", include(second_factor)),
     path("you/sessions/", sessions.list_usersessions, name="usersessions_list"),
-    path("sso/", include(oidc)),
+    path("sso/oidc/<str:provider_id>/login/", single_sign_on.begin, name="openid_connect_login"),
+    path(
+        "sso/oidc/<str:provider_id>/login/callback/",
+        single_sign_on.come_back,
+        name="openid_connect_callback",
+    ),
     path("sso/cancelled/", social.login_cancelled, name="socialaccount_login_cancelled"),
     path("sso/error/", social.login_error, name="socialaccount_login_error"),
     path("sso/new/", not_here, name="socialaccount_signup"),
