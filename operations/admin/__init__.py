@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin
-from django.contrib.auth import admin as _registers_first  # noqa: F401
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
@@ -136,9 +135,6 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
 
 # Who may do what is changed in the console, with a reason, and not here.
-admin.site.unregister([User, Group])
-
-
 @admin.register(User)
 class UserAdmin(ReadOnlyAdmin):
     """People, without their passwords."""

@@ -1,9 +1,13 @@
 """Django's admin as a site: who is let in, and by which door."""
 
-from django.contrib.admin import AdminSite
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 from django.utils.translation import gettext_lazy as _
@@ -17,6 +21,16 @@ class StaffSite(AdminSite):
     """For staff who read at every account: its lists know nothing of single ones."""
 
     site_header = site_title = _("Reconcile: the tables")
+
+    def register(
+        self,
+        model_or_iterable: type[Model] | Iterable[type[Model]],
+        admin_class: "type[ModelAdmin[Any]] | None" = None,
+        **options: Any,
+    ) -> None:
+        """Take our own pages alone: those of packages change rows without a reason and an entry."""
+        if admin_class is not None and admin_class.__module__.startswith("operations."):
+            super().register(model_or_iterable, admin_class, **options)
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Whether this is one of them."""

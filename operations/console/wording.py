@@ -35,7 +35,7 @@ REASON: dict[str, Promise] = {
     UnknownReason.KEY_WINDOW_CLOSED: gettext_lazy("Key window closed"),
     UnknownReason.KEY_RETENTION_UNCLEAR: gettext_lazy("Retention unclear"),
     UnknownReason.INTERRUPTED: gettext_lazy("Interrupted while sending"),
-    UnknownReason.UNSAFE_REFUSAL: gettext_lazy("Refusal says nothing"),
+    UnknownReason.UNSAFE_REFUSAL: gettext_lazy("Refusal proves nothing"),
     UnknownReason.UNREADABLE_ANSWER: gettext_lazy("Unreadable answer"),
     UnknownReason.REOPENED: gettext_lazy("Reopened by people"),
 }

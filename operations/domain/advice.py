@@ -143,17 +143,34 @@ def customer_message(*, status: Status, contested: bool, money: Money, order_id:
 
 
 _NOT_SENT: Mapping[UnknownReason, str] = {
-    UnknownReason.SERVER_ERROR: "{provider} would repeat its answer for this key.",
-    UnknownReason.BUDGET_SPENT: "All sends are used up.",
-    UnknownReason.DEADLINE_PASSED: "The time for sending is over.",
-    UnknownReason.KEY_WINDOW_CLOSED: "{provider} may have forgotten the key, "
-    "so a send could make a second refund.",
-    UnknownReason.KEY_RETENTION_UNCLEAR: "Nobody states how long {provider} remembers the key, "
-    "so a send could make a second refund.",
-    UnknownReason.INTERRUPTED: "No safe send is left after the interrupted one.",
-    UnknownReason.UNSAFE_REFUSAL: "A refusal of a later send does not tell what the first one did.",
-    UnknownReason.UNREADABLE_ANSWER: "The answer could not be read, so another send tells nothing.",
-    UnknownReason.REOPENED: "People took its end back; {provider} may have forgotten the key.",
+    UnknownReason.SERVER_ERROR: gettext_noop(
+        "Sending again is off. {provider} would repeat its answer for this key."
+    ),
+    UnknownReason.BUDGET_SPENT: gettext_noop("Sending again is off. All sends are used up."),
+    UnknownReason.DEADLINE_PASSED: gettext_noop(
+        "Sending again is off. The time for sending is over."
+    ),
+    UnknownReason.KEY_WINDOW_CLOSED: gettext_noop(
+        "Sending again is off. {provider} may have forgotten the key, so a send could make a "
+        "second refund."
+    ),
+    UnknownReason.KEY_RETENTION_UNCLEAR: gettext_noop(
+        "Sending again is off. Nobody states how long {provider} remembers the key, so a send "
+        "could make a second refund."
+    ),
+    UnknownReason.INTERRUPTED: gettext_noop(
+        "Sending again is off. No safe send is left after the interrupted one."
+    ),
+    UnknownReason.UNSAFE_REFUSAL: gettext_noop(
+        "Sending again is off. {provider} refused in a way that does not tell whether the refund "
+        "exists."
+    ),
+    UnknownReason.UNREADABLE_ANSWER: gettext_noop(
+        "Sending again is off. The answer could not be read, so another send tells nothing."
+    ),
+    UnknownReason.REOPENED: gettext_noop(
+        "Sending again is off. People took its end back; {provider} may have forgotten the key."
+    ),
 }
 
 
@@ -161,4 +178,4 @@ def why_not_sent(reason: UnknownReason | None, provider: str) -> Sentence | None
     """Why an unknown operation is not sent again; None when it is not unknown."""
     if reason is None:
         return None
-    return Sentence("Sending again is off. " + _NOT_SENT[reason], {"provider": provider})
+    return Sentence(_NOT_SENT[reason], {"provider": provider})

@@ -133,11 +133,7 @@ def _answer(known: Known, send: Sent) -> Sentence:
                 provider=provider, refund=Outside(send.refund_id), at=at,
             )  # fmt: skip
         case Outcome.REFUSED if send.doubt is Doubt.UNSAFE_REFUSAL:
-            return say(
-                "{provider} refused a later send with {status} at {at}. "
-                "That says nothing about the first one.",
-                provider=provider, status=status, at=at,
-            )  # fmt: skip
+            return _doubtful_refusal(known, send)
         case Outcome.REFUSED:
             return say(
                 "{provider} refused it with {status} at {at}: {message}",
@@ -154,6 +150,22 @@ def _answer(known: Known, send: Sent) -> Sentence:
             return _doubtful_answer(provider, send)
         case _:
             assert_never(send.outcome)
+
+
+def _doubtful_refusal(known: Known, send: Sent) -> Sentence:
+    """A refusal that may come from an earlier send of ours, or from a refund made before."""
+    earlier = (sent.outcome for sent in known.sends if sent.number < send.number)
+    if Outcome.INDETERMINATE not in earlier:
+        return say(
+            "{provider} refused it with {status} at {at}, in a way that does not tell whether the "
+            "refund exists.",
+            provider=known.provider, status=send.http_status or 0, at=send.at,
+        )  # fmt: skip
+    return say(
+        "{provider} refused a later send with {status} at {at}. "
+        "That says nothing about the first one.",
+        provider=known.provider, status=send.http_status or 0, at=send.at,
+    )  # fmt: skip
 
 
 def _doubtful_answer(provider: str, send: Sent) -> Sentence:

@@ -17,6 +17,8 @@ class EventKind(StrEnum):
     WEBHOOK = "webhook"
     PERSON = "person"
     STATUS = "unknown"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
 
 
 class Tone(StrEnum):

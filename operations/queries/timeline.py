@@ -268,6 +268,7 @@ _BECAME = {
     Status.SUCCEEDED: gettext_noop("Settled as succeeded"),
     Status.FAILED: gettext_noop("Settled as failed"),
 }
+_SETTLED = {Status.SUCCEEDED: EventKind.SUCCEEDED, Status.FAILED: EventKind.FAILED}
 
 
 def _audit(dossier: Dossier, row: AuditEntry) -> TimelineEvent | None:
@@ -277,7 +278,8 @@ def _audit(dossier: Dossier, row: AuditEntry) -> TimelineEvent | None:
         head = Sentence(_PEOPLE_ACTIONS[row.action], {"who": Outside(row.actor_name)})
         kind = EventKind.PERSON if row.actor_kind == "person" else EventKind.STATUS
     elif before != after and before is not None and after is not None:
-        head, kind = Sentence(_BECAME[Status(after)]), EventKind.STATUS
+        head = Sentence(_BECAME[Status(after)])
+        kind = _SETTLED.get(Status(after), EventKind.STATUS)
     elif row.before.get("attention", []) != row.after.get("attention", []) and row.before:
         head, kind = Sentence(_PEOPLE_ACTIONS["attention_raised"]), EventKind.STATUS
     else:

@@ -33,6 +33,15 @@ def test_every_list_can_be_opened(admin_client: Client, model: str) -> None:
     assert admin_client.get(f"/admin/operations/{model}/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "address", ["mfa/authenticator", "account/emailaddress", "usersessions/usersession"]
+)
+def test_no_package_brings_a_page_that_changes_how_people_sign_in(
+    admin_client: Client, address: str
+) -> None:
+    assert admin_client.get(f"/admin/{address}/").status_code == 404
+
+
 def test_a_secret_of_a_subscription_is_not_shown(admin_client: Client) -> None:
     row = Subscription.objects.create(
         id=uuid4(),

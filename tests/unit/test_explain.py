@@ -107,13 +107,30 @@ def test_several_sends_with_one_key() -> None:
                 doubt=Doubt.UNSAFE_REFUSAL,
                 http_status=400,
             ),
-            "Stripe refused a later send with 400 at 09:41:07. "
-            "That says nothing about the first one.",
+            "Stripe refused it with 400 at 09:41:07, in a way that does not tell whether the "
+            "refund exists.",
         ),
     ],
 )
 def test_a_doubtful_answer_in_words(send: Sent, said: str) -> None:
     assert said in words(replace(UNKNOWN, sends=[send]))
+
+
+def test_a_refusal_of_a_later_send_is_told_as_one() -> None:
+    refused = replace(
+        FIVE_HUNDRED,
+        number=2,
+        outcome=Outcome.REFUSED,
+        doubt=Doubt.UNSAFE_REFUSAL,
+        http_status=400,
+    )
+    lost = replace(FIVE_HUNDRED, doubt=Doubt.NONE, kind=AnswerKind.CONNECTION_LOST)
+
+    said = words(replace(UNKNOWN, status=Status.PROCESSING, sends=[lost, refused]))
+
+    assert (
+        "Stripe refused a later send with 400 at 09:41:07. That says nothing about the first one."
+    ) in said
 
 
 def test_the_doubtful_send_is_told_not_the_last_one() -> None:

@@ -75,6 +75,16 @@ def test_somebody_without_a_role_gets_403_everywhere(signed_in: SignIn) -> None:
     assert "This needs another role" in client.get("/").content.decode()
 
 
+def test_a_refusal_for_lack_of_a_role_is_logged_without_a_traceback(
+    signed_in: SignIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    signed_in("viewer").get(reverse("people"))
+
+    assert [record.exc_info for record in caplog.records if record.name == "django.request"] == [
+        None
+    ]
+
+
 def test_a_site_administrator_needs_no_group() -> None:
     user = person("", "Root Admin")
     user.is_superuser = True
