@@ -1,11 +1,13 @@
-"""Django's admin: accounts and keys can be kept here; everything else can only be read."""
+"""Django's admin: accounts are added here, with a reason; everything else can only be read."""
 
 from typing import TYPE_CHECKING, Any, cast
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from operations.admin.bulk import BulkActions, actor_of
 from operations.models import (
@@ -31,8 +33,10 @@ from operations.services.engine import default_engine
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Any]
+    _ModelForm = forms.ModelForm[Account]
 else:
     _ModelAdmin = admin.ModelAdmin
+    _ModelForm = forms.ModelForm
 
 
 class ReadOnlyAdmin(_ModelAdmin):
@@ -51,28 +55,42 @@ class ReadOnlyAdmin(_ModelAdmin):
         return False
 
 
+class AccountForm(_ModelForm):
+    """An account, and why there is one more."""
+
+    reason = forms.CharField(max_length=500, label=gettext_lazy("Reason"))
+
+    class Meta:
+        model = Account
+        fields = ("name", "provider", "provider_account", "livemode")
+
+
 @admin.register(Account)
 class AccountAdmin(_ModelAdmin):
-    """Accounts are added here, which is audited. They can't be changed or deleted."""
+    """Accounts are added here, and neither changed nor removed: operations were sent under them."""
 
     list_display = ("name", "provider", "provider_account", "livemode")
+    form = AccountForm
+
+    def save_model(
+        self, request: HttpRequest, obj: Account, form: forms.Form, change: bool
+    ) -> None:
+        """Add it, with an entry."""
+        reason = form.cleaned_data["reason"]
+        add_account(engine=default_engine(), account=obj, reason=reason, actor=actor_of(request))
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """What was sent under an account has no meaning under another."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """The trail names it, and roles at it are given and taken in the console."""
+        """Nothing is deleted."""
         return False
-
-    def save_model(self, request: HttpRequest, obj: Account, form: Any, change: bool) -> None:
-        """Add it, and say who did."""
-        add_account(engine=default_engine(), account=obj, actor=actor_of(request))
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Keys are made with `manage.py create_api_key`."""
+    """Keys are made in the console and with `manage.py create_api_key`."""
 
     list_display = ("name", "prefix", "created_at", "last_used_at", "revoked_at")
     exclude = ("secret_hash",)
@@ -90,12 +108,19 @@ class OperationAdmin(BulkActions, ReadOnlyAdmin):
 
 @admin.register(WebhookEvent)
 class WebhookEventAdmin(ReadOnlyAdmin):
-    """The inbox. The raw bytes stay in the database."""
+    """The inbox. What came is read in the console, which writes down who looked."""
 
     list_display = ("event_id", "event_type", "received_at", "deliveries")
     search_fields = ("=event_id",)
-    exclude = ("raw",)
+    exclude = ("raw", "payload")
     show_full_result_count = False
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin):
+    """What was sent. What came back is read in the console, which writes down who looked."""
+
+    exclude = ("body",)
 
 
 @admin.register(EventHandling)
@@ -148,5 +173,5 @@ class GroupAdmin(ReadOnlyAdmin):
     """Roles, with their permissions."""
 
 
-for _model in (Attempt, DeliveryTry, Evidence, Grant, InboxItem, Payment, Proposal, ProviderRefund):
+for _model in (DeliveryTry, Evidence, Grant, InboxItem, Payment, Proposal, ProviderRefund):
     admin.site.register(cast("type[Model]", _model), ReadOnlyAdmin)

@@ -15,7 +15,7 @@ class UnknownAccount(Exception):
 
 
 @transaction.atomic
-def add_account(*, engine: Engine, account: Account, actor: Actor) -> Account:
+def add_account(*, engine: Engine, account: Account, reason: str, actor: Actor) -> Account:
     """Keep a new account, for good."""
     account.save(force_insert=True)
     AuditEntry.append(
@@ -29,6 +29,7 @@ def add_account(*, engine: Engine, account: Account, actor: Actor) -> Account:
             "provider_account": account.provider_account,
             "livemode": account.livemode,
         },
+        reason=reason.strip(),
     )
     return account
 

@@ -86,16 +86,23 @@ def test_nothing_of_the_engine_can_be_added_by_hand(admin_client: Client) -> Non
     assert admin_client.get("/admin/operations/operation/add/").status_code == 403
 
 
-def test_an_account_is_added_with_an_entry_and_never_deleted(admin_client: Client) -> None:
+def test_an_account_is_added_with_a_reason_and_an_entry_and_never_deleted(
+    admin_client: Client,
+) -> None:
     form = {"name": "shop-b", "provider": "stripe", "provider_account": "acct_9"}
+    paused = {"pause_reason": "nobody wrote this down"}
 
+    assert admin_client.post("/admin/operations/account/add/", form).status_code == 200
+    assert not Account.objects.filter(name="shop-b").exists()
+    form |= paused | {"reason": "A new shop"}
     response = admin_client.post("/admin/operations/account/add/", form)
 
     account = Account.objects.get(name="shop-b")
-    assert response.status_code == 302
+    assert (response.status_code, account.pause_reason) == (302, "")
     entry = AuditEntry.objects.get(action="account_added")
     assert (entry.actor_name, entry.actor_address) == ("admin", "127.0.0.1")
     assert (entry.after["account"], entry.after["livemode"]) == ("shop-b", False)
+    assert entry.reason == "A new shop"
     address = f"/admin/operations/account/{account.pk}/delete/"
     assert admin_client.post(address, {"post": "yes"}).status_code == 403
     assert Account.objects.filter(pk=account.pk).exists()
