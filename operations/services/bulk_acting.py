@@ -17,6 +17,7 @@ from operations.domain.access import ALL, Act, Rights
 from operations.domain.audit import Actor, ActorKind
 from operations.domain.bulk import BulkAction, Foreseen, Outlook, foresee
 from operations.domain.closure import EvidenceKind, SecondPersonReason
+from operations.domain.masking import masked_text
 from operations.domain.sentences import Outside, Sentence, as_kept, say
 from operations.models import (
     Account,
@@ -415,9 +416,9 @@ def write_result(
 
 
 def _keep_error(engine: Engine, row_id: int, error: Exception) -> int:
-    log.error("bulk_row_not_done", row=row_id, error=repr(error))
+    log.error("bulk_row_not_done", row=row_id, error=masked_text(repr(error)))
     return BulkRow.objects.filter(pk=row_id, result="").update(
         result=BulkResult.FAILED,
-        detail=f"{type(error).__name__}: {error}"[:500],
+        detail=masked_text(f"{type(error).__name__}: {error}")[:500],
         decided_at=engine.clock(),
     )

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.db import connection
 
 from operations.domain.bulk import Hindrance
 from operations.domain.statuses import Status
@@ -141,3 +142,31 @@ def test_previews_that_came_to_nothing_are_forgotten_and_runs_are_not(stage: Sta
     assert forget_previews(engine=stage.engine) == 1
     assert list(BulkRun.objects.all()) == [run]
     assert BulkRow.objects.count() == 2
+
+
+_BREAK = """
+CREATE FUNCTION break_one() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no room for sk_live_%', repeat('0a', 12); END $$;
+CREATE TRIGGER break_one BEFORE INSERT ON operations_evidence FOR EACH ROW
+    WHEN (NEW.operation_id = '{}') EXECUTE FUNCTION break_one();
+"""
+
+
+def test_one_that_breaks_is_named_without_secrets_and_takes_no_other_with_it(stage: Stage) -> None:
+    ids = many_unknown(stage, 5)
+    run = begun(stage, see(stage, ids))
+    with connection.cursor() as cursor:
+        cursor.execute(_BREAK.format(ids[2]))
+    try:
+        work(stage.engine, run)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION break_one CASCADE")
+
+    assert results(run) == {"closed": 4, "failed": 1}
+    broken = run.lines.get(result="failed")
+    assert broken.operation_id == ids[2]
+    assert "no room for" in broken.detail
+    assert "sk_live_0a" not in broken.detail
+    assert Operation.objects.get(pk=ids[2]).status == Status.UNKNOWN
+    assert AuditEntry.objects.filter(action="closed_failed").count() == 4
