@@ -36,7 +36,7 @@ def preview(
     """What importing this refund would do.
 
     `stored_status`: how far we know the refund to be, None when it was never seen.
-    `is_borne_out`: the provider itself told us of it.
+    `is_borne_out`: the provider itself told us of it, and that it is this operation's.
     """
     status = furthest(stored_status or "", refund.status)
     if claimed is None:

@@ -22,7 +22,8 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A refund that we have seen. `is_borne_out`: the provider itself told us of it."""
+    """A refund that we have seen. `is_borne_out`: it is an operation's, and the provider itself
+    told us of it."""
 
     status: str
     operation_id: UUID | None
@@ -104,7 +105,8 @@ def _claimed(ids: set[UUID]) -> dict[UUID, Claimed]:
 
 # One array each, because thousands of separate values cost more than all the rest of a batch.
 _STORED_SQL = """
-SELECT seen.provider_object_id, seen.status, seen.operation_id, EXISTS (
+SELECT seen.provider_object_id, seen.status, seen.operation_id,
+    seen.operation_id IS NOT NULL AND EXISTS (
     SELECT FROM operations_refundreport AS report
     WHERE report.refund_id = seen.id AND report.source IN ('answer', 'webhook', 'lookup'))
 FROM operations_providerrefund AS seen

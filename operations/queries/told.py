@@ -28,6 +28,12 @@ def refunds_without_operation(operation: Operation) -> QuerySet[ProviderRefund]:
     return rows.order_by("pk")
 
 
+def is_of_a_file(refund: ProviderRefund) -> bool:
+    """Whether a file told of it, which may be where its metadata is from."""
+    rows = RefundReport.objects.filter(refund=refund, source=EvidenceSource.REPORT_ROW)
+    return rows.exists()
+
+
 def newest_report(refund: ProviderRefund) -> RefundReport | None:
     """The newest thing that was said of a refund."""
     return RefundReport.objects.filter(refund=refund).order_by("-told_at", "-pk").first()

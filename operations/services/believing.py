@@ -201,7 +201,8 @@ def _is_hearsay(operation: Operation, refund: RefundFacts, learned: Learned) -> 
     """Whether a refund that was told of elsewhere has to be asked for before it is believed.
 
     An event shows the payment, or its refund is known to be the operation's. A file is anybody's:
-    of an operation that is not settled it must name a refund that the provider told us of.
+    of an operation that is not settled it must name a refund that is the operation's already, by
+    what the provider told us; a mark in a file ties nothing.
     """
     own = operation.provider_object_id
     if learned.source not in _HEARSAY or refund.id == own:
@@ -217,6 +218,7 @@ def _was_told_of(operation: Operation, refund: RefundFacts) -> bool:
     return RefundReport.objects.filter(
         refund__account=operation.account_id,
         refund__provider_object_id=refund.id,
+        refund__operation=operation,
         source__in=_BY_THE_PROVIDER,
     ).exists()
 

@@ -27,6 +27,7 @@ from operations.providers.stripe_events import event_facts
 from operations.queries.told import (
     events_without_operation,
     hold_stuck_items,
+    is_of_a_file,
     newest_report,
     refunds_without_operation,
 )
@@ -150,10 +151,13 @@ def _take_marked(
             continue
         if mark.environment != engine.environment:
             continue
+        source = EvidenceSource(report.source)
+        if is_of_a_file(refund):
+            source = EvidenceSource.REPORT_ROW
         operation = lock(operation_id)
         before = operation.revision
         learned = Learned(
-            source=EvidenceSource(report.source),
+            source=source,
             summary=f"refund {refund.provider_object_id} is {refund.status}, matched again.",
             actor=actor,
             observed_at=report.told_at,

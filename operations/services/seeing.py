@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 
 from operations.domain.answers import RefundFacts
 from operations.domain.refund_state import details_of, earliest, furthest, merged
-from operations.models import Account, Operation, ProviderRefund, RefundReport, collecting
+from operations.models import (
+    Account,
+    EvidenceSource,
+    Operation,
+    ProviderRefund,
+    RefundReport,
+    collecting,
+)
 from operations.models.grouping import as_json, column_of, recordset
 from operations.models.statements import build, columns, made, run
 from operations.services.learning import Learned
@@ -31,7 +38,7 @@ def see_refund(
     if row is None:
         shown = as_shown(account.pk, refund, operation=operation, learned=learned, now=now)
         row = _see_as_new(shown) or see_all([shown])[0]
-    _learn(row, refund, operation, learned.observed_at, now)
+    _learn(row, refund, operation, learned, now)
     collecting.insert(_report(row, refund, learned, now), once=True)
     return row
 
@@ -109,11 +116,14 @@ def _learn(
     row: ProviderRefund,
     refund: RefundFacts,
     operation: Operation | None,
-    at: datetime,
+    learned: Learned,
     now: datetime,
 ) -> None:
     """Take what a report adds to the row; nothing when the row was made from it."""
     new: dict[str, object] = {}
+    at = learned.observed_at
+    # A file is anybody's: what it says of whose a refund is adds nothing to what is known.
+    is_file = learned.source == EvidenceSource.REPORT_ROW
     if operation is not None and row.operation_id is None and _is_the_same(row, refund):
         new["operation_id"] = operation.pk
     status = furthest(row.status, refund.status[:64])
@@ -125,7 +135,7 @@ def _learn(
     filled = {
         "charge": row.charge or refund.charge,
         "payment_intent": row.payment_intent or refund.payment_intent,
-        "metadata": row.metadata or dict(refund.metadata),
+        "metadata": row.metadata or ({} if is_file else dict(refund.metadata)),
         "provider_created_at": row.provider_created_at or _moment(refund.created),
         "details": merged(row.details, details_of(refund), at),
         "last_seen_at": now,

@@ -55,7 +55,7 @@ def line_of(operation: Operation, refund: str, **changes: Any) -> dict[str, str]
 
 
 def known_line_of(operation: Operation, refund: str, **changes: Any) -> dict[str, str]:
-    """The same, of a refund that the provider has told us of while it was pending."""
+    """The same, of its refund, which the provider has told us of while it was pending."""
     terms, now = operation.terms(), datetime.now(UTC)
     facts = RefundFacts(
         id=refund,
@@ -74,7 +74,7 @@ def known_line_of(operation: Operation, refund: str, **changes: Any) -> dict[str
         observed_at=now,
     )
     with transaction.atomic():
-        see_refund(operation.account, facts, operation=None, learned=learned, now=now)
+        see_refund(operation.account, facts, operation=operation, learned=learned, now=now)
     return line_of(operation, refund, **changes)
 
 

@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from operations.domain.bulk import BulkAction
 from operations.domain.csv_lines import csv_lines
 from operations.domain.report_columns import read_mapping
 from operations.domain.statuses import Attention, Status
@@ -31,11 +32,14 @@ from operations.models import (
 from operations.models.audit import first_break
 from operations.queries.reports import result_lines
 from operations.services import report_reading
+from operations.services.draining import drain
 from operations.services.report_applying import apply_report
 from operations.services.report_reading import read_report
 from operations.services.reporting import ReportRefused, let_apply, reports_left_lying
 from operations.services.sweeping import check, claim_due_checks
 
+from .bulk_runs import begun, see, work
+from .deliveries import deliver, event
 from .reports import applied, export, given, known_line_of, line, line_of, read, results
 from .stage import ALICE, Stage
 
@@ -88,6 +92,38 @@ def test_a_file_alone_settles_nothing_and_the_provider_is_asked(stage: Stage) ->
     operation.refresh_from_db()
     assert operation.status == Status.SUCCEEDED
     assert operation.provider_object_id == refund_of(stage, operation)
+
+
+def test_a_mark_in_a_file_does_not_make_a_strangers_refund_an_operations_own(served: Stage) -> None:
+    operation = unknown(served)
+    theirs = event("evt_theirs", type="refund.created", data={"object": refund_on(operation)})
+    assert deliver(theirs).status_code == 200
+    while drain(engine=served.engine) is not None:
+        pass
+
+    report = applied(served, export([line_of(operation, "re_theirs")]))
+    again = begun(served, see(served, [operation.pk], BulkAction.MATCH_AGAIN))
+    work(served.engine, again)
+
+    operation.refresh_from_db()
+    assert (operation.status, operation.provider_object_id) == (Status.UNKNOWN, "")
+    assert results(report) == {"re_theirs": "needs_lookup"}
+    kept = ProviderRefund.objects.get(provider_object_id="re_theirs")
+    assert (kept.operation_id, kept.metadata) == (None, {})
+
+
+def refund_on(operation: Operation) -> dict[str, Any]:
+    """What the provider tells of a refund that somebody else made of the same money."""
+    return {
+        "id": "re_theirs",
+        "object": "refund",
+        "amount": operation.amount,
+        "currency": operation.currency,
+        "status": "succeeded",
+        "charge": operation.payment.charge,
+        "created": 1_795_000_000,
+        "metadata": {},
+    }
 
 
 def test_the_preview_says_what_would_happen_and_changes_nothing(stage: Stage) -> None:
