@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from psycopg.types.numeric import Int8
 
 from operations.domain.access import Accounts
@@ -15,7 +15,7 @@ from operations.domain.csv_lines import Cell
 from operations.domain.money import Money
 from operations.domain.refund_state import RefundStatus, counts_as_refunded
 from operations.domain.statuses import Status
-from operations.models import BulkResult, BulkRow, BulkRun, BulkState
+from operations.models import BulkResult, BulkRow, BulkRun, BulkState, MadeOutside
 from operations.models.bulk import NOT_DONE
 from operations.models.statements import run as run_sql
 
@@ -110,6 +110,14 @@ def moved_since(run: BulkRun) -> list[BulkRow]:
     return list(acts.select_related("operation").order_by("place"))
 
 
+def orphans_moved_since(run: BulkRun) -> list[BulkRow]:
+    """The same of refunds: another status, an operation, or somebody's finding."""
+    found = Exists(MadeOutside.objects.filter(refund=OuterRef("orphan")))
+    moved = Q(orphan__operation__isnull=False) | ~Q(seen=F("orphan__status")) | found
+    acts = run.lines.exclude(outlook=Outlook.CANNOT).filter(moved)
+    return list(acts.order_by("place"))
+
+
 def accounts_of(run: BulkRun) -> set[int]:
     """The accounts of what the run acts on."""
     rows = run.lines.exclude(outlook=Outlook.CANNOT).order_by()
@@ -136,7 +144,7 @@ def results_of(run: BulkRun) -> Results:
 
 def rows_to_show(run: BulkRun, *, show: str, after: int, most: int = PAGE) -> list[BulkRow]:
     """Rows in their order and one more if there are more: of an outlook, of a result, or all."""
-    rows = run.lines.filter(place__gt=after).select_related("operation__account")
+    rows = run.lines.filter(place__gt=after).select_related("operation__account", "orphan__account")
     if show in set(Outlook):
         rows = rows.filter(outlook=show)
     elif show in BulkResult.values and show:
@@ -145,10 +153,12 @@ def rows_to_show(run: BulkRun, *, show: str, after: int, most: int = PAGE) -> li
 
 
 def runs_of(accounts: Accounts) -> QuerySet[BulkRun]:
-    """The runs that hold operations of these accounts alone."""
+    """The runs that hold operations and refunds of these accounts alone."""
     if accounts is None:
         return BulkRun.objects.all()
-    others = BulkRow.objects.filter(run=OuterRef("pk")).exclude(operation__account__in=accounts)
+    others = BulkRow.objects.filter(run=OuterRef("pk")).filter(
+        ~Q(operation__account__in=accounts), ~Q(orphan__account__in=accounts)
+    )
     return BulkRun.objects.filter(~Exists(others))
 
 
@@ -172,15 +182,15 @@ def result_lines(run: BulkRun) -> Iterator[list[Cell]]:
     """Every row with its result as cells for a CSV file, read from the database as they go."""
     rows = run.lines.order_by("place").values_list(
         *("place", "operation_id", "operation__order_id", "operation__reference"),
-        *("operation__account__name", "amount", "currency", "outlook", "why", "result", "detail"),
-        *("left_as", "decided_at"),
+        *("operation__account__name", "orphan__account__name", "orphan__provider_object_id"),
+        *("amount", "currency", "outlook", "why", "result", "detail", "left_as", "decided_at"),
     )
     yield list(RESULT_HEADER)
     for row in rows.iterator(chunk_size=2_000):
-        place, operation, order, reference, account, amount, currency, *rest = row
+        place, operation, order, reference, account, orphans, orphan, amount, currency, *rest = row
         outlook, why, *result = rest
         money = Money(amount, currency).major()
-        named = [place, operation, order, reference, account, money, currency]
+        named = [place, operation or orphan, order, reference, account or orphans, money, currency]
         yield [*named, outlook, " ".join(why), *result]
 
 

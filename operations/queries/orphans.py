@@ -125,6 +125,24 @@ def orphans(
             return rows.filter(~found, ours)
 
 
+def chosen_orphans(
+    *,
+    view: OrphanView,
+    query: str,
+    environment: str,
+    accounts: Accounts,
+    only: Sequence[int] | None,
+    most: int,
+) -> list[int]:
+    """Our ids of the refunds of a list that are among `only`; None: of all of it, up to `most`."""
+    rows = orphans(view, environment, accounts)
+    if query:
+        rows = rows.filter(Q(provider_object_id=query) | Q(charge=query) | Q(payment_intent=query))
+    if only is not None:
+        rows = rows.filter(pk__in=only)
+    return list(rows.order_by("-first_seen_at", "-pk").values_list("pk", flat=True)[:most])
+
+
 def described(
     refunds: Sequence[ProviderRefund], *, also: UUID | None = None
 ) -> tuple[OrphanRow, ...]:

@@ -20,7 +20,7 @@ from operations.domain.closure import EvidenceKind
 from operations.domain.sentences import Outside, say
 from operations.models import AuditEntry, BulkResult, BulkRow, BulkRun, BulkState
 from operations.queries.access import people_who
-from operations.queries.bulk import accounts_of, moved_since
+from operations.queries.bulk import accounts_of, moved_since, orphans_moved_since
 from operations.services.actors import name_of
 from operations.services.bulk_previewing import BulkRefused
 from operations.services.engine import Engine
@@ -71,7 +71,7 @@ def begin(*, engine: Engine, run_id: int, saying: Begin, actor: Actor) -> BulkRu
         return run
     action = BulkAction(run.action)
     _check(run, action, saying)
-    moved = moved_since(run) if action.outcome is not None else []
+    moved = _moved(run, action)
     if moved or saying.count != run.acts:
         raise PreviewStale(moved)
     now = engine.clock()
@@ -90,6 +90,13 @@ def begin(*, engine: Engine, run_id: int, saying: Begin, actor: Actor) -> BulkRu
     _go(engine, run)
     _audit(engine, run, "bulk_started", actor, saying.note)
     return run
+
+
+def _moved(run: BulkRun, action: BulkAction) -> list[BulkRow]:
+    """What is not as it was seen, where that was looked at for a decision."""
+    if action is BulkAction.MARK_OUTSIDE:
+        return orphans_moved_since(run)
+    return moved_since(run) if action.decides else []
 
 
 def _check(run: BulkRun, action: BulkAction, saying: Begin) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from operations.domain.audit import Actor
 from operations.domain.bulk import (
@@ -16,11 +17,14 @@ from operations.domain.bulk import (
     BulkAction,
     Outlook,
     foresee,
+    foresee_outside,
     run_reasons,
     tally,
 )
+from operations.domain.money import Money
+from operations.domain.refund_state import counts_as_refunded
 from operations.domain.sentences import Refusal, say
-from operations.models import Account, BulkRow, BulkRun, BulkState
+from operations.models import Account, BulkRow, BulkRun, BulkState, ProviderRefund
 from operations.models.bulk import NOT_DONE
 from operations.models.grouping import insert_many
 from operations.models.statements import count_together
@@ -40,22 +44,26 @@ def preview(
     *,
     engine: Engine,
     action: BulkAction,
-    ids: Sequence[UUID],
+    ids: Sequence[UUID] | Sequence[int],
     actor: Actor,
     selection: Mapping[str, Any] | None = None,
     retry_of: BulkRun | None = None,
 ) -> BulkRun:
     """Freeze these operations as they stand, with what the action will do to each.
 
+    What is to be marked as made outside is given by the ids of our rows of the provider's refunds.
+
     `selection`: how they were chosen, to choose anew. Raises BulkRefused.
     """
     if len(ids) > MOST_ROWS:
         raise BulkRefused(say("More than {most} can't be chosen at once.", most=MOST_ROWS))
-    now = engine.clock()
-    stood = stand(list(dict.fromkeys(ids)), person=actor.id, now=now)
-    if not stood:
+    if action is BulkAction.MARK_OUTSIDE:
+        lines = _lines_of_orphans([pk for pk in ids if isinstance(pk, int)])
+    else:
+        lines = _lines(engine, action, [pk for pk in ids if isinstance(pk, UUID)], actor)
+    if not lines:
         raise BulkRefused(say("Choose at least one operation."))
-    run, lines = _foreseen(engine, action, stood, actor)
+    run = _foreseen(engine, action, lines, actor)
     run.selection = dict(selection or {})
     run.retry_of = retry_of
     run.save()
@@ -66,10 +74,36 @@ def preview(
     return run
 
 
-def _foreseen(
-    engine: Engine, action: BulkAction, stood: Sequence[Stood], actor: Actor
-) -> tuple[BulkRun, list[BulkRow]]:
+def _lines_of_orphans(ids: Sequence[int]) -> list[BulkRow]:
+    """A row for each of these refunds, newest first. One query."""
+    refunds = ProviderRefund.objects.filter(pk__in=ids).select_related("made_outside")
+    lines = []
+    for place, refund in enumerate(refunds.order_by("-first_seen_at", "-pk"), 1):
+        seen = foresee_outside(
+            counts=counts_as_refunded(refund.status),
+            belongs=refund.operation_id is not None,
+            is_found=hasattr(refund, "made_outside"),
+        )
+        lines.append(
+            BulkRow(
+                place=place,
+                orphan=refund,
+                seen=refund.status,
+                revision=0,
+                amount=refund.amount,
+                currency=refund.currency,
+                outlook=seen.outlook,
+                why=[str(reason) for reason in seen.why],
+                refund=refund.provider_object_id,
+            )
+        )
+    return lines
+
+
+def _lines(engine: Engine, action: BulkAction, ids: Sequence[UUID], actor: Actor) -> list[BulkRow]:
+    """A row for each of these operations, in their order."""
     now, limits = engine.clock(), engine.second_person_above
+    stood = stand(list(dict.fromkeys(ids)), person=actor.id, now=now)
     conclusive = conclusive_after(engine, stood)
     lines: list[BulkRow] = []
     for place, row in enumerate(stood, 1):
@@ -93,11 +127,16 @@ def _foreseen(
                 refund=standing.refund,
             )
         )
-    tallied = tally(
-        (Outlook(line.outlook), row.standing.money) for line, row in zip(lines, stood, strict=True)
-    )
+    return lines
+
+
+def _foreseen(
+    engine: Engine, action: BulkAction, lines: Sequence[BulkRow], actor: Actor
+) -> BulkRun:
+    limits = engine.second_person_above
+    tallied = tally((Outlook(line.outlook), Money(line.amount, line.currency)) for line in lines)
     acts = len(lines) - tallied.counts.get(Outlook.CANNOT, 0)
-    run = BulkRun(
+    return BulkRun(
         action=action,
         rows=len(lines),
         acts=acts,
@@ -112,9 +151,8 @@ def _foreseen(
         ],
         made_by=actor.id,
         made_by_name=actor.name,
-        made_at=now,
+        made_at=engine.clock(),
     )
-    return run, lines
 
 
 def conclusive_after(engine: Engine, stood: Sequence[Stood]) -> dict[int, int | None]:
@@ -135,7 +173,7 @@ def retry(*, engine: Engine, run_id: int, actor: Actor) -> BulkRun:
     return preview(
         engine=engine,
         action=BulkAction(run.action),
-        ids=list(rows.values_list("operation_id", flat=True)),
+        ids=_ids_of(run, rows),
         actor=actor,
         selection={"retry": run.pk},
         retry_of=run,
@@ -148,11 +186,17 @@ def look_anew(*, engine: Engine, run_id: int, ids: Sequence[UUID], actor: Actor)
     return preview(
         engine=engine,
         action=BulkAction(run.action),
-        ids=ids or list(run.lines.order_by("place").values_list("operation_id", flat=True)),
+        ids=ids or _ids_of(run, run.lines.order_by("place")),
         actor=actor,
         selection=run.selection,
         retry_of=run.retry_of,
     )
+
+
+def _ids_of(run: BulkRun, rows: QuerySet[BulkRow]) -> list[Any]:
+    """Of what these rows are of, in their order."""
+    is_outside = run.action == BulkAction.MARK_OUTSIDE
+    return list(rows.values_list("orphan_id" if is_outside else "operation_id", flat=True))
 
 
 def forget_previews(*, engine: Engine) -> int:

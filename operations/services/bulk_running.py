@@ -17,6 +17,7 @@ from operations.queries.access import rights_of_person
 from operations.queries.bulk import lines_waiting
 from operations.services.bulk import end_if_done, stop_the_rest
 from operations.services.bulk_acting import act_on_chunk, act_on_row
+from operations.services.bulk_marking import mark_chunk
 from operations.services.engine import Engine
 
 #: How many operations are changed in one transaction.
@@ -57,7 +58,11 @@ def run_bulk(
             done = _do_some(engine, run, is_over, rights_of)
         else:
             _renew(engine, run)
-            done = act_on_chunk(engine=engine, run=run, rights=rights_of(run.made_by), most=CHUNK)
+            rights = rights_of(run.made_by)
+            if run.action == BulkAction.MARK_OUTSIDE:
+                done = mark_chunk(engine=engine, run=run, rights=rights)
+            else:
+                done = act_on_chunk(engine=engine, run=run, rights=rights, most=CHUNK)
         if not done:
             _end(engine, run)
             return False

@@ -143,9 +143,12 @@ def _tie_to_settled(
 
 
 @transaction.atomic
-def mark_outside(*, engine: Engine, refund_id: int, reason: str, actor: Actor) -> MadeOutside:
+def mark_outside(
+    *, engine: Engine, refund_id: int, reason: str, actor: Actor, bulk_run: int | None = None
+) -> MadeOutside:
     """Keep that a refund was made by somebody else. It goes on counting against the payment.
 
+    `bulk_run`: the run of many that it is a part of.
     Raises OrphanRefused.
     """
     row = ProviderRefund.objects.select_for_update(no_key=True).get(pk=refund_id)
@@ -174,6 +177,7 @@ def mark_outside(*, engine: Engine, refund_id: int, reason: str, actor: Actor) -
             "amount": row.amount,
             "currency": row.currency,
             "charge": row.charge,
+            **({} if bulk_run is None else {"bulk_run": bulk_run}),
         },
         reason=reason.strip(),
     )

@@ -104,7 +104,10 @@ def _stale(
     """The list as it is now, with what changed; what was typed stays, but for the number."""
     fresh = look_anew(engine=default_engine(), run_id=found.pk, ids=(), actor=actor_of(request))
     typed = {name: form.cleaned_data[name] for name in ("note", "kind", "reference", "assignee")}
-    context: dict[str, Any] = {"is_stale": True, "moved": [row.operation for row in stale.moved]}
+    context: dict[str, Any] = {
+        "is_stale": True,
+        "moved": [row.operation for row in stale.moved if row.operation],
+    }
     return _page(request, fresh, _fresh_form(fresh, **typed), status=409, **context)
 
 

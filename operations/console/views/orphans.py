@@ -52,6 +52,8 @@ def orphans(request: ConsoleRequest) -> HttpResponse:
     kept.pop("after", None)
     context = {
         "view": view,
+        "ticks": Act.BULK in request.rights.anywhere
+        and view in (OrphanView.PAYMENTS, OrphanView.ELSEWHERE),
         "view_name": _VIEW_NAMES[view],
         "tabs": [(name, _VIEW_NAMES[name], counts[name]) for name in OrphanView],
         "count_cap": COUNT_CAP,

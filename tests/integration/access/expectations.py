@@ -92,6 +92,7 @@ CONSOLE: Mapping[str, Expected] = {
     "inbox": Expected(Act.READ, _SITE, _GET),
     "replay-all-events": Expected(Act.DECIDE, _SITE, _POST),
     "replay-event": Expected(Act.DECIDE, _SITE, _POST),
+    "orphans-choose": Expected(Act.BULK, _NARROWED, _POST),
     "orphans": Expected(Act.READ, _NARROWED, _GET),
     "orphan": Expected(Act.READ, _OBJECT, _SAFE),
     "orphan-link": Expected(Act.DECIDE, _OBJECT, _POST),

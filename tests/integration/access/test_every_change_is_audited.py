@@ -78,6 +78,7 @@ AUDITED: dict[str, tuple[str, ...]] = {
 #: What changes nothing that a trail is for.
 NOT_AUDITED = {
     "bulk-preview": "a preview changes nothing and is forgotten",
+    "orphans-choose": "a preview changes nothing and is forgotten",
     "bulk-again": "it only makes a preview",
     "heartbeat": "it says that a page is open; a claim that it prolongs was written down",
     "look-up": "what was found is evidence that names who looked; a change is audited",

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from operations.domain.statuses import Attention, Status
 from operations.models import (
     AuditEntry,
+    BulkRun,
     Discrepancy,
     MadeOutside,
     Operation,
@@ -22,7 +23,9 @@ from operations.models import (
 from operations.queries.conservation import account_sheets, payment_sheet
 from operations.queries.money_counted import count_money, money_counted
 from operations.services.adding_up import compare_total
+from operations.services.bulk_running import run_bulk
 from operations.services.looking_up import look_up
+from operations.services.orphans import mark_outside
 
 from .scenes import JOB, Scenes, fresh
 
@@ -330,3 +333,35 @@ def test_many_payments_are_counted_by_a_job_and_never_while_a_page_waits(
     assert not any("operations_providerrefund" in query["sql"] for query in queries)
     assert "Counted at" not in signed_in("viewer").get("/money/").content.decode()
     cache.clear()
+
+
+def test_many_are_marked_as_made_outside_each_with_its_entry(
+    scenes: Scenes, signed_in: SignIn
+) -> None:
+    found = [orphan_beside(scenes, scenes.unknown(made=False)) for _ in range(3)]
+    client = signed_in("operator", "Dana Ruiz")
+    assert signed_in("viewer").post("/orphans/choose/", {"all": "1"}).status_code == 403
+    listed = {"view": "payments", "refund": [str(row.pk) for row in found[:2]]}
+    assert 'name="refund"' in client.get("/orphans/").content.decode()
+
+    run_page = client.post("/orphans/choose/", listed)["Location"]
+    run = BulkRun.objects.get()
+    assert "2 will be done" in client.get(run_page).content.decode()
+    said = {"count": 2, "typed": "2", "note": "Made by the shop's own staff."}
+    mark_outside(engine=scenes.engine(), refund_id=found[0].pk, reason="Mine.", actor=JOB)
+    assert client.post(f"{run_page}begin/", said).status_code == 409
+    again = client.post("/orphans/choose/", {"view": "payments", "all": "1"})["Location"]
+    assert client.post(f"{again}begin/", said).status_code == 302
+    run = BulkRun.objects.latest("pk")
+    while run_bulk(engine=scenes.engine(), run_id=run.pk, is_over=lambda: False):
+        pass
+
+    assert list(run.lines.values_list("result", flat=True)) == ["marked", "marked"]
+    assert MadeOutside.objects.filter(found_by_name="Dana Ruiz").count() == 2
+    entries = AuditEntry.objects.filter(action="made_outside", actor_name="Dana Ruiz")
+    assert [entry.after["bulk_run"] for entry in entries] == [run.pk] * 2
+    page = client.get(again).content.decode()
+    assert "2 Marked as made outside" in page
+    assert found[2].provider_object_id in client.get(f"{again}results.csv").getvalue().decode()
+    empty = client.post("/orphans/choose/", {"view": "payments", "all": "1"})
+    assert empty["Location"].startswith("/orphans/")
