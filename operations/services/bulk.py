@@ -3,9 +3,8 @@
 What is begun is run by a worker (`bulk_running`), which checks each operation again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -182,14 +181,6 @@ def end_if_done(run: BulkRun, *, engine: Engine) -> bool:
     run.state, run.ended_at, run.claimed_until = BulkState.ENDED, engine.clock(), None
     run.save(update_fields=["state", "ended_at", "claimed_until"])
     return True
-
-
-@transaction.atomic
-def tell_of_export(*, engine: Engine, what: Mapping[str, Any], actor: Actor) -> None:
-    """Write down that somebody took a list out of the console."""
-    AuditEntry.append(
-        operation_id=None, actor=actor, action="exported", now=engine.clock(), after=what
-    )
 
 
 def _locked(run_id: int) -> BulkRun:

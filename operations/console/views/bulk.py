@@ -45,6 +45,7 @@ from operations.services.bulk import PreviewStale
 from operations.services.bulk_previewing import BulkRefused, look_anew
 from operations.services.bulk_previewing import retry as preview_again
 from operations.services.bulk_running import workers_for
+from operations.services.disclosing import note_disclosure
 from operations.services.engine import default_engine
 
 
@@ -184,7 +185,7 @@ def results(request: ConsoleRequest, bulk_id: int) -> HttpResponse:
     """Every row with its result, as CSV, while it is read from the database."""
     found = _run(request, bulk_id, Act.EXPORT)
     told = {"what": "bulk_results", "bulk_run": found.pk, "rows": found.rows}
-    services.tell_of_export(engine=default_engine(), what=told, actor=actor_of(request))
+    note_disclosure(engine=default_engine(), actor=actor_of(request), action="exported", what=told)
     return csv_download(result_lines(found), name=f"bulk-{found.pk}.csv")
 
 

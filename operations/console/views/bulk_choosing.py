@@ -25,8 +25,8 @@ from operations.queries.choices import choices
 from operations.queries.parts import Asked
 from operations.queries.selection import Selected, matching, of_accounts
 from operations.queries.stretches import order_of
-from operations.services.bulk import tell_of_export
 from operations.services.bulk_previewing import BulkRefused, preview
+from operations.services.disclosing import note_disclosure
 from operations.services.engine import default_engine
 
 
@@ -106,7 +106,7 @@ def _export(request: ConsoleRequest, ids: list[UUID], how: dict[str, Any]) -> Ht
         return _back(request, how["address"], _("Choose at least one operation."))
     lines = export_lines(ids)
     told = {"what": "operations", "rows": len(lines) - 1, **how}
-    tell_of_export(engine=default_engine(), what=told, actor=actor_of(request))
+    note_disclosure(engine=default_engine(), actor=actor_of(request), action="exported", what=told)
     return csv_download(lines, name="refunds.csv")
 
 
