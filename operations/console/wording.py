@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from django.utils.dates import MONTHS_3
 from django.utils.functional import Promise
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
@@ -290,5 +291,5 @@ def clock(at: datetime, now: datetime) -> str:
     if at.date() == now.date():
         return at.time().isoformat("seconds")
     if at.year == now.year:
-        return f"{at.day} {_(at.strftime('%b'))}, {at:%H:%M:%S}"
+        return f"{at.day} {str(MONTHS_3[at.month]).capitalize()}, {at:%H:%M:%S}"
     return f"{at:%Y-%m-%d %H:%M:%S}"

@@ -46,7 +46,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A step, what it is called, and why."""
+    """A step, what it is called (a msgid), and why."""
 
     step: Step
     label: str
@@ -56,7 +56,11 @@ class Advice:
 def advise(situation: Situation) -> Advice:
     """The step that fits the situation."""
     if situation.proposal_waits:
-        return Advice(Step.SECOND_PERSON, "A second person decides", say("A proposal is waiting"))
+        return Advice(
+            Step.SECOND_PERSON,
+            gettext_noop("A second person decides"),
+            say("A proposal is waiting"),
+        )
     flagged = _for_attention(situation.attention)
     if flagged is not None:
         return flagged
@@ -64,26 +68,40 @@ def advise(situation: Situation) -> Advice:
         case Status.UNKNOWN:
             return _for_unknown(situation)
         case Status.OPEN | Status.PROCESSING:
-            return Advice(Step.WAIT, "Wait", _next_check(situation))
+            return Advice(Step.WAIT, gettext_noop("Wait"), _next_check(situation))
         case Status.SUCCEEDED | Status.FAILED:
-            return Advice(Step.NOTHING, "Nothing to do", say("It is settled"))
+            return Advice(Step.NOTHING, gettext_noop("Nothing to do"), say("It is settled"))
         case _:
             assert_never(situation.status)
 
 
 def _for_attention(attention: frozenset[Attention]) -> Advice | None:
     if Attention.DUPLICATE_REFUND in attention:
-        return Advice(Step.REVIEW_REFUNDS, "Review both refunds", say("Two refunds on one payment"))
+        return Advice(
+            Step.REVIEW_REFUNDS,
+            gettext_noop("Review both refunds"),
+            say("Two refunds on one payment"),
+        )
     if Attention.CONFLICT in attention:
-        return Advice(Step.REVIEW_REFUNDS, "Review the conflict", say("Two sources disagree"))
+        return Advice(
+            Step.REVIEW_REFUNDS, gettext_noop("Review the conflict"), say("Two sources disagree")
+        )
     if Attention.MISMATCH in attention:
-        return Advice(Step.COMPARE, "Compare the refund", say("It differs from what we sent"))
+        return Advice(
+            Step.COMPARE, gettext_noop("Compare the refund"), say("It differs from what we sent")
+        )
     if Attention.FAILED_AFTER_SUCCESS in attention:
-        return Advice(Step.TELL_CUSTOMER, "Tell the customer", say("The money came back"))
+        return Advice(
+            Step.TELL_CUSTOMER, gettext_noop("Tell the customer"), say("The money came back")
+        )
     if Attention.CONFIGURATION in attention:
-        return Advice(Step.CHECK_ACCOUNT, "Check key and account", say("Nothing was executed"))
+        return Advice(
+            Step.CHECK_ACCOUNT, gettext_noop("Check key and account"), say("Nothing was executed")
+        )
     if Attention.DISPUTED in attention:
-        return Advice(Step.LOOK_UP, "Look up again", say("The dispute may return the money"))
+        return Advice(
+            Step.LOOK_UP, gettext_noop("Look up again"), say("The dispute may return the money")
+        )
     return None
 
 
@@ -91,10 +109,10 @@ def _for_unknown(situation: Situation) -> Advice:
     if situation.window_closed and situation.last_lookup == "absent" and situation.absence_holds:
         return Advice(
             Step.CLOSE_FAILED,
-            "Close as failed",
+            gettext_noop("Close as failed"),
             say("Absent in the last of {count} look-ups", count=situation.lookups_made),
         )
-    return Advice(Step.LOOK_UP, "Look up again", _next_check(situation))
+    return Advice(Step.LOOK_UP, gettext_noop("Look up again"), _next_check(situation))
 
 
 def _next_check(situation: Situation) -> Sentence:
