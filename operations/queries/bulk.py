@@ -156,9 +156,10 @@ def runs_of(accounts: Accounts) -> QuerySet[BulkRun]:
     """The runs that hold operations and refunds of these accounts alone."""
     if accounts is None:
         return BulkRun.objects.all()
-    others = BulkRow.objects.filter(run=OuterRef("pk")).filter(
-        ~Q(operation__account__in=accounts), ~Q(orphan__account__in=accounts)
-    )
+    # Named by what a row is of: of the other one there is nothing that could be compared.
+    theirs = Q(operation__isnull=False) & ~Q(operation__account__in=accounts)
+    theirs |= Q(orphan__isnull=False) & ~Q(orphan__account__in=accounts)
+    others = BulkRow.objects.filter(theirs, run=OuterRef("pk"))
     return BulkRun.objects.filter(~Exists(others))
 
 
