@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+import orjson
+
 #: What the first entry of a chain is tied to.
 CHAIN_START = "0" * 64
 
@@ -70,6 +72,33 @@ class ChainedEntry:
 
 
 def canonical(fields: Mapping[str, Any]) -> bytes:
-    """The one way in which these fields are written down to be hashed or signed."""
+    """The one way in which these fields are written down to be hashed or signed.
+
+    What `json` writes with sorted names, without blanks and in UTF-8. What hashes cover is written
+    by the faster `orjson` where both write the same bytes, which they do not for broken numbers.
+    """
+    if _is_plain(fields):
+        try:
+            return orjson.dumps(fields, option=_SORTED)
+        except TypeError:
+            pass  # Numbers beyond 64 bits, and text that is none.
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode()
+
+
+_SORTED = orjson.OPT_SORT_KEYS
+_PLAIN = frozenset([str, int, bool, type(None)])
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is made of texts, whole numbers, truths and nothing alone."""
+    kind = type(value)
+    if kind is dict:
+        value = value.values()  # Names that are no texts are refused by `orjson`.
+    elif kind is not list:
+        return kind in _PLAIN or isinstance(value, StrEnum)
+    # A loop, which is twice as fast as a generator.
+    for inner in value:  # noqa: SIM110
+        if type(inner) not in _PLAIN and not _is_plain(inner):
+            return False
+    return True

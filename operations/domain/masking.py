@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 MASK = "••••"
@@ -25,6 +26,8 @@ _CARD = re.compile(
 
 def masked(value: Any) -> Any:
     """The same JSON with what is secret replaced by dots."""
+    if isinstance(value, str):
+        return masked_text(value)
     if isinstance(value, Mapping):
         return {
             name: MASK if is_secret_name(str(name)) and inner else masked(inner)
@@ -32,11 +35,28 @@ def masked(value: Any) -> Any:
         }
     if isinstance(value, list | tuple):
         return [masked(inner) for inner in value]
-    return masked_text(value) if isinstance(value, str) else value
+    return value
 
 
 def masked_text(text: str) -> str:
     """A text without keys, tokens and card numbers."""
+    if len(text) > _SHORT:
+        return _masked_text(text)
+    return text if len(text) < _SHORTEST_SECRET else _masked_short(text)
+
+
+#: What is this short is mostly a word of ours that comes again and again.
+_SHORT = 200
+#: In characters: a webhook secret's mark with one more. Nothing shorter is masked.
+_SHORTEST_SECRET = 7
+
+
+@lru_cache(maxsize=1024)
+def _masked_short(text: str) -> str:
+    return _masked_text(text)
+
+
+def _masked_text(text: str) -> str:
     text = without_keys(text)
     return _CARD.sub(lambda found: found["id"] or _masked_card(found[0]), text)
 
@@ -50,9 +70,11 @@ def without_keys(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name opens something."""
-    return any(part in name.lower() for part in SECRET_NAMES)
+    lower = name.lower()
+    return any(part in lower for part in SECRET_NAMES)
 
 
 def _masked_card(text: str) -> str:

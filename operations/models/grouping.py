@@ -4,7 +4,8 @@ For transactions that handle hundreds of things at once; `collecting` says what 
 """
 
 from collections.abc import Sequence
-from functools import cache
+from datetime import datetime
+from functools import cache, lru_cache
 from typing import Any
 
 import orjson
@@ -16,23 +17,63 @@ Text = tuple[str, Sequence[Any]]
 
 def insert_many(rows: Sequence[models.Model], names: tuple[str, ...], *, once: bool) -> Text:
     """Insert these rows. `once`: a row that is there already is left as it is."""
-    model = type(rows[0])
+    model, shared = type(rows[0]), _shared(rows, names)
     ending = " ON CONFLICT DO NOTHING" if once else ""
-    return _insert_sql(model, names) + ending, [as_json(rows, names)]
+    own = tuple(name for name in names if name not in shared)
+    given = [as_json(rows, own), *_of_first(rows, shared)]
+    return _insert_sql(model, own, shared) + ending, given
 
 
 def update_many(
     rows: Sequence[models.Model], names: tuple[str, ...], revisions: Sequence[int | None]
 ) -> Text:
     """Write these fields of each row. `revisions`: what each must still be at, or all None."""
-    model = type(rows[0])
-    values = _records(rows, names)
+    model, shared = type(rows[0]), _shared(rows, names)
+    own = tuple(name for name in names if name not in shared)
+    values = _records(rows, own)
     is_counted = revisions[0] is not None
     for record, row, revision in zip(values, rows, revisions, strict=True):
         record["_id"] = row.pk
         if is_counted:
             record["_was"] = revision
-    return _update_sql(model, names, is_counted), [_dumps(values)]
+    return _update_sql(model, own, shared, is_counted), [_dumps(values), *_of_first(rows, shared)]
+
+
+#: So many rows must have a value in common before it is sent once for all of them.
+_MANY = 50
+_SIMPLE = (str, int, datetime, type(None))
+
+
+def _shared(rows: Sequence[models.Model], names: tuple[str, ...]) -> tuple[str, ...]:
+    """The fields whose value is the same in all of these rows, which are many."""
+    if len(rows) < _MANY:
+        return ()
+    # What equals in Python may differ as JSON: what has parts counts as the same object only.
+    first, last, fields = rows[0].__dict__, rows[-1].__dict__, [row.__dict__ for row in rows]
+    return tuple(
+        name
+        for name in names
+        if first[name] is last[name]
+        or (not first[name] and not last[name])
+        or (isinstance(first[name], _SIMPLE) and first[name] == last[name])
+        if _is_one([row[name] for row in fields])
+    )
+
+
+def _is_one(values: Sequence[Any]) -> bool:
+    first = values[0]
+    if isinstance(first, int):  # True is 1, and not the same JSON.
+        return all(type(value) is type(first) and value == first for value in values)
+    if isinstance(first, _SIMPLE):
+        return values.count(first) == len(values)
+    if not first:  # Empty ones of a kind are the same.
+        return all(type(value) is type(first) and not value for value in values)
+    return all(value is first for value in values)
+
+
+def _of_first(rows: Sequence[models.Model], shared: tuple[str, ...]) -> list[str]:
+    """The values that all have, as `$2`."""
+    return [_dumps(_records(rows[:1], shared)[0])] if shared else []
 
 
 def delete_many(rows: Sequence[models.Model]) -> Text:
@@ -68,7 +109,7 @@ def _records(rows: Sequence[models.Model], names: tuple[str, ...]) -> list[dict[
     ]
 
 
-def _dumps(records: list[dict[str, Any]]) -> str:
+def _dumps(records: list[dict[str, Any]] | dict[str, Any]) -> str:
     # Ids and times, which JSON does not know, are texts that PostgreSQL reads.
     return orjson.dumps(records, default=str).decode()
 
@@ -78,26 +119,40 @@ def _columns(model: type[models.Model], names: tuple[str, ...]) -> tuple[tuple[s
     return tuple((column_of(model, name), name) for name in names)
 
 
-@cache
-def _insert_sql(model: type[models.Model], names: tuple[str, ...]) -> str:
-    columns = ", ".join(f'"{column_of(model, name)}"' for name in names)
+@lru_cache(maxsize=256)
+def _insert_sql(model: type[models.Model], own: tuple[str, ...], shared: tuple[str, ...]) -> str:
+    columns = ", ".join(f'"{column_of(model, name)}"' for name in (*own, *shared))
     return (
         f'INSERT INTO "{model._meta.db_table}" ({columns})'  # noqa: S608 - our own table
-        f" SELECT {columns} FROM {recordset(model, names)}"
+        f" SELECT {columns} FROM {recordset(model, own)}{_once_for_all(model, shared)}"
     )
 
 
-@cache
-def _update_sql(model: type[models.Model], names: tuple[str, ...], is_counted: bool) -> str:
-    sets = ", ".join(f'"{column}" = given."{column}"' for column, _ in _columns(model, names))
+@lru_cache(maxsize=256)
+def _update_sql(
+    model: type[models.Model], own: tuple[str, ...], shared: tuple[str, ...], is_counted: bool
+) -> str:
+    sets = ", ".join(
+        f'"{column_of(model, name)}" = {where}."{column_of(model, name)}"'
+        for where, names in (("given", own), ("shared", shared))
+        for name in names
+    )
     pk = model._meta.pk
     more = [f'"_id" {_type(model, pk.attname)}', *(['"_was" bigint'] if is_counted else [])]
     guard = ' AND own."revision" = given."_was"' if is_counted else ""
     return (
         f'UPDATE "{model._meta.db_table}" AS own SET {sets}'  # noqa: S608 - our own table
-        f" FROM {recordset(model, names, *more)}"
+        f" FROM {recordset(model, own, *more)}{_once_for_all(model, shared)}"
         f' WHERE own."{pk.column}" = given."_id"{guard}'
     )
+
+
+def _once_for_all(model: type[models.Model], shared: tuple[str, ...]) -> str:
+    """`$2` as one row of these fields, beside each row of `given`."""
+    if not shared:
+        return ""
+    fields = ", ".join(f'"{column_of(model, name)}" {_type(model, name)}' for name in shared)
+    return f", json_to_record($2::text::json) AS shared({fields})"
 
 
 def _type(model: type[models.Model], name: str) -> str:

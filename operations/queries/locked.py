@@ -19,7 +19,7 @@ _LOCK_ALL = """
 SELECT 1 FROM operations_operation WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE
 """
 
-# An id for evidence: a subquery draws one a statement, the plain call one a row.
+# With an id for evidence, if one is drawn here: a subquery draws one a statement.
 _WITH_ALL = f"""
 SELECT {columns(Operation, "o")}, {columns(Payment, "p")}, {columns(Account, "a")},
        tip.number, tip.entry_hash, %s,
@@ -45,8 +45,13 @@ WHERE o.id = $1
 ORDER BY t.number
 """
 _SUBSCRIBED = f"SELECT {SOMEBODY_SUBSCRIBED}"
-_DRAW = f"SELECT {NEXT_EVIDENCE_ID} FROM generate_series(1, $1)"  # noqa: S608 - a constant
-_READ_ALL = f"{_WITH_ALL % NEXT_EVIDENCE_ID} {_FROM} WHERE o.id = ANY($1)"
+# The sequence is looked up once.
+_DRAW = """
+SELECT nextval(named.sequence) FROM (
+    SELECT pg_get_serial_sequence('operations_evidence', 'id')::regclass AS sequence OFFSET 0
+) AS named, generate_series(1, $1)
+"""
+_READ_ALL = f"{_WITH_ALL % 'NULL'} {_FROM} WHERE o.id = ANY($1)"
 
 #: Where an operation keeps the attempts that were read with it.
 _KEPT = "_attempts_kept"
@@ -88,7 +93,7 @@ def lock_and_read_all(
     _, rows, drawn, ((somebody_subscribed,),) = run_together(
         (_LOCK_ALL, [ids]),
         (_READ_ALL, [ids]),
-        (_DRAW, [Int8(spare_ids)]),
+        (_DRAW, [Int8(len(ids) + spare_ids)]),
         (_SUBSCRIBED, []),
     )
     accounts: dict[int, Account] = {}
@@ -114,7 +119,8 @@ def _read(
         collected.locked[operation.pk] = operation
         tip = (number, entry_hash) if number else (0, CHAIN_START)
         collected.tips[chain_of(operation.pk)] = tip
-        collected.spare_ids.append(spare_id)
+        if spare_id is not None:
+            collected.spare_ids.append(spare_id)
         if not is_proposed:
             collected.without_proposals.add(operation.pk)
     return operation

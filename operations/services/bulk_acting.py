@@ -37,8 +37,9 @@ from operations.queries.bulk import Stood, stand
 from operations.queries.locked import lock_and_read_all
 from operations.services.bulk_previewing import conclusive_after
 from operations.services.claiming import Assignee, claim_many
-from operations.services.closing import lock_as_seen, propose, settle
+from operations.services.closing import lock_as_seen, propose, settle, stated
 from operations.services.engine import Engine
+from operations.services.learning import Learned
 from operations.services.looking_up import LookupResult, look_up
 from operations.services.matching_again import match_again
 from operations.services.weighing import (
@@ -173,6 +174,10 @@ class _Chunk:
         stood = {row.id: row for row in stand(asked, person=self._actor.id, now=self._now)}
         conclusive = conclusive_after(self._engine, list(stood.values()))
         moved: list[BulkRow] = []
+        if not rows:
+            return
+        # The decision is the same for all but the revision, which is compared here.
+        learned = stated(decision_of(self._run, rows[0]), self._actor, self._now)
         for row in rows:
             known = stood[row.operation_pk]
             if known.revision != row.revision:
@@ -185,12 +190,12 @@ class _Chunk:
                 conclusive_after_s=conclusive[known.account_id],
                 now=self._now,
             )
-            self._close(row, known, as_begun(row, seen))
+            self._close(row, known, as_begun(row, seen), learned)
         self._skip(moved)
         # A claim ends with what it was for.
         run_sql(_LET_GO, [[row.operation_pk for row in rows if row.result in _OVER]])
 
-    def _close(self, row: BulkRow, known: Stood, seen: Foreseen) -> None:
+    def _close(self, row: BulkRow, known: Stood, seen: Foreseen, learned: Learned) -> None:
         operation: Operation = self._collected.locked[row.operation_pk]
         decision = decision_of(self._run, row)
         match seen.outlook:
@@ -213,6 +218,7 @@ class _Chunk:
                     self._actor,
                     self._now,
                     has_live_refund=known.standing.has_live_refund,
+                    learned=learned,
                 )
                 _decide(row, BulkResult.CLOSED, now=self._now, left_as=operation.status)
 

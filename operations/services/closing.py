@@ -151,29 +151,15 @@ def settle(
     *,
     proposal: Proposal | None = None,
     has_live_refund: bool | None = None,
+    learned: Learned | None = None,
 ) -> None:
     """Record a decision about a locked operation that was weighed. Raises ClosingRefused.
 
-    `has_live_refund`: whether a refund of it is known that counts; None to look.
+    `has_live_refund`: whether a refund of it is known that counts; None to look. `learned`: what
+    `stated` made of the decision, where it is the same for many.
     """
     _refuse_what_has_an_end(operation)
-    learned = Learned(
-        source=EvidenceSource.STATEMENT,
-        summary=f"{actor.name}: {decision.note.strip()}",
-        actor=actor,
-        observed_at=now,
-        facts={
-            "outcome": decision.outcome,
-            "kind": decision.evidence_kind,
-            "reference": decision.evidence_reference.strip(),
-            "note": decision.note.strip(),
-            "proposed_by": proposal.proposed_by_name if proposal else "",
-            "approval_note": proposal.decision_note if proposal else "",
-            "form": proposal.form_token if proposal else decision.form_token,
-            **_of_run(decision.part),
-        },
-        bulk_run=decision.part.run if decision.part else None,
-    )
+    learned = learned or stated(decision, actor, now, proposal)
     evidence = write_evidence(operation, learned, now=now, refund=refund)
     if refund is not None:
         _close_succeeded(operation, refund, learned, evidence, now, decision.note)
@@ -201,6 +187,29 @@ def settle(
                 reported=row.status,
             )
             raise_attention(operation, found, learned=learned, now=now, evidence=evidence)
+
+
+def stated(
+    decision: Decision, actor: Actor, now: datetime, proposal: Proposal | None = None
+) -> Learned:
+    """A person's decision as evidence."""
+    return Learned(
+        source=EvidenceSource.STATEMENT,
+        summary=f"{actor.name}: {decision.note.strip()}",
+        actor=actor,
+        observed_at=now,
+        facts={
+            "outcome": decision.outcome,
+            "kind": decision.evidence_kind,
+            "reference": decision.evidence_reference.strip(),
+            "note": decision.note.strip(),
+            "proposed_by": proposal.proposed_by_name if proposal else "",
+            "approval_note": proposal.decision_note if proposal else "",
+            "form": proposal.form_token if proposal else decision.form_token,
+            **_of_run(decision.part),
+        },
+        bulk_run=decision.part.run if decision.part else None,
+    )
 
 
 def _close_succeeded(

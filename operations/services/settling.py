@@ -60,7 +60,7 @@ def write_evidence(
         amount=refund.amount if refund else None,
         currency=refund.currency[:3] if refund else "",
         summary=learned.summary[:500],
-        facts=dict(learned.facts),
+        facts=learned.facts,
         observed_at=learned.observed_at,
         recorded_at=now,
         actor_kind=learned.actor.kind,

@@ -51,3 +51,16 @@ def test_what_looks_secret_is_masked_wherever_it_stands(text: str, shown: str) -
 )
 def test_everything_else_stays(value: dict[str, Any]) -> None:
     assert masked(value) == value
+
+
+@pytest.mark.parametrize("length", range(12))
+def test_a_secret_is_masked_however_short(length: int) -> None:
+    secret = "whsec_" + "x" * length
+    assert masked(secret) == (MASK if length else secret)
+
+
+@pytest.mark.parametrize("length", [0, 190, 200, 5_000])
+def test_a_secret_is_masked_however_long_its_text(length: int) -> None:
+    text = "." * length
+    assert masked(f"{text} whsec_abc") == f"{text} {MASK}"
+    assert masked(f"{text} whsec_abc") == f"{text} {MASK}"
