@@ -1,12 +1,12 @@
 """Whose word counts on where a request comes from."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reconcile.bridge import WsgiBridge
+from tests.integration.looping import run_apart
 
 PROXY = "10.0.0.1"
 
@@ -38,8 +38,7 @@ def told(peer: str, **headers: str) -> tuple[str, str]:
         ],
     }
     bridge = WsgiBridge(site, threads=1, trusted=frozenset([PROXY, "10.0.0.2", "::1"]))
-    with asyncio.Runner() as runner:
-        runner.run(bridge(scope, receive, send))
+    run_apart(bridge(scope, receive, send))
     bridge.close()
     return seen[0]
 

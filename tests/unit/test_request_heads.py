@@ -7,6 +7,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from reconcile.worker import LARGEST_HEAD, MOST_HEADERS, PatientProtocol
+from tests.integration.looping import run_apart
 
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n"
 
@@ -43,8 +44,7 @@ def answers_to(*pieces: bytes) -> list[bytes]:
             server.close()
         return [line for line in said.split(b"\r\n") if line.startswith(b"HTTP/1.1")]
 
-    with asyncio.Runner() as runner:
-        return runner.run(talk())
+    return run_apart(talk())
 
 
 def test_a_head_of_a_browser_is_taken() -> None:
