@@ -1,7 +1,7 @@
 """What a run does to its operations: each by the rules that hold for one, under its lock.
 
 What only writes is done for hundreds in one transaction that collects its writes; what asks the
-provider is done one by one, behind the account's rate limits.
+provider is done one by one (`bulk_asking`).
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import transaction
 from psycopg.types.numeric import Int8
 
 from operations.domain.access import ALL, Act, Rights
@@ -20,7 +19,6 @@ from operations.domain.closure import EvidenceKind, SecondPersonReason
 from operations.domain.masking import masked_text
 from operations.domain.sentences import Outside, Sentence, as_kept, say
 from operations.models import (
-    Account,
     AuditEntry,
     BulkResult,
     BulkRow,
@@ -37,17 +35,12 @@ from operations.queries.bulk import Stood, stand
 from operations.queries.locked import lock_and_read_all
 from operations.services.bulk_previewing import conclusive_after
 from operations.services.claiming import Assignee, claim_many
-from operations.services.closing import lock_as_seen, propose, settle, stated
+from operations.services.closing import propose, settle, stated
 from operations.services.engine import Engine
 from operations.services.learning import Learned
-from operations.services.looking_up import LookupResult, look_up
-from operations.services.matching_again import match_again
 from operations.services.weighing import (
     BulkPart,
-    ClosingRefused,
     Decision,
-    StaleView,
-    checked_refund,
 )
 
 log = structlog.get_logger(__name__)
@@ -56,7 +49,7 @@ _ROW = f"SELECT {columns(BulkRow, 'line')} FROM operations_bulkrow AS line"  # n
 # What another worker is just doing is left to it.
 _FREE = " ORDER BY place {} FOR NO KEY UPDATE SKIP LOCKED"
 _NEXT = f"{_ROW} WHERE run_id = $1 AND result = '' {_FREE.format('LIMIT $2')}"
-_THESE = f"{_ROW} WHERE id = ANY($1) AND result = '' {_FREE.format('')}"
+THESE = f"{_ROW} WHERE id = ANY($1) AND result = '' {_FREE.format('')}"
 _LET_GO = "DELETE FROM operations_claim WHERE operation_id = ANY($1) RETURNING 1"
 
 
@@ -76,11 +69,11 @@ def _act_in_halves(
     if not rows:
         raise error
     if len(rows) == 1:
-        return _keep_error(engine, rows[0], error)
+        return keep_error(engine, rows[0], error)
     middle, done = len(rows) // 2, 0
     for part in (rows[:middle], rows[middle:]):
         try:
-            done += _act_together(engine, run, rights, [], (_THESE, [list(part)]))
+            done += _act_together(engine, run, rights, [], (THESE, [list(part)]))
         except Exception as caught:
             done += _act_in_halves(engine, run, rights, part, caught)
     return done
@@ -208,7 +201,7 @@ class _Chunk:
                     left_as=operation.status,
                 )
             case Outlook.SECOND:
-                propose(operation, decision, _reasons(seen), self._actor, self._now)
+                propose(operation, decision, reasons_of(seen), self._actor, self._now)
                 _decide(row, BulkResult.PROPOSED, now=self._now, left_as=operation.status)
             case Outlook.WILL:
                 settle(
@@ -236,92 +229,6 @@ class _Chunk:
 
 
 _OVER = (BulkResult.CLOSED, BulkResult.PROPOSED)
-
-
-def act_on_row(*, engine: Engine, run: BulkRun, rights: Rights, row_id: int) -> int:
-    """Do it to one row by itself; 1 when it has a result now, 0 when it had one."""
-    row = BulkRow.objects.filter(pk=row_id, result="").first()
-    if row is None:
-        return 0
-    account = Account.objects.get(operations=row.operation_pk)
-    if Act.BULK not in rights.at(account.pk):
-        said = right_is_gone(run.made_by_name, account.name)
-        return write_result(engine, row, BulkResult.REFUSED, said=said)
-    try:
-        if run.action == BulkAction.LOOK_UP:
-            return _look_up(engine, run, row)
-        if run.action == BulkAction.MATCH_AGAIN:
-            return _match_again(engine, run, row)
-        return _close_succeeded(engine, run, row)
-    except StaleView as stale:
-        who = last_changed_by([row.operation_pk]).get(row.operation_pk, "")
-        return write_result(
-            engine, row, BulkResult.SKIPPED, detail=who, left_as=stale.operation.status
-        )
-    except ClosingRefused as refusal:
-        return write_result(engine, row, BulkResult.REFUSED, said=refusal.sentence)
-    except Exception as error:
-        return _keep_error(engine, row.pk, error)
-
-
-def _look_up(engine: Engine, run: BulkRun, row: BulkRow) -> int:
-    found = look_up(engine=engine, operation_id=row.operation_pk, actor=actor_of(run))
-    was_read = found is not LookupResult.UNREADABLE
-    left_as = Operation.objects.values_list("status", flat=True).get(pk=row.operation_pk)
-    result = BulkResult.LOOKED_UP if was_read else BulkResult.FAILED
-    return write_result(engine, row, result, detail=str(found), left_as=left_as)
-
-
-def _match_again(engine: Engine, run: BulkRun, row: BulkRow) -> int:
-    """What it changes and the row's result are one transaction."""
-    with collecting.collecting(in_groups=True):
-        if not run_sql(_THESE, [[row.pk]]):
-            return 0
-        found = match_again(
-            engine=engine,
-            operation_id=row.operation_pk,
-            actor=actor_of(run),
-            reason=run.note,
-            bulk_run=run.pk,
-        )
-        collecting.flush()
-        result = BulkResult.MATCHED if found.is_new else BulkResult.NOTHING_NEW
-        left_as = Operation.objects.values_list("status", flat=True).get(pk=row.operation_pk)
-        return write_result(engine, row, result, said=found.in_a_sentence(), left_as=left_as)
-
-
-def _close_succeeded(engine: Engine, run: BulkRun, row: BulkRow) -> int:
-    """Close it by the refund that is known, read live, as a person would who names its id.
-
-    Raises StaleView, ClosingRefused.
-    """
-    decision, actor = decision_of(run, row), actor_of(run)
-    refund = checked_refund(engine, row.operation_pk, decision)
-    with transaction.atomic():
-        if not run_sql(_THESE, [[row.pk]]):
-            return 0
-        operation = lock_as_seen(row.operation_pk, row.revision)
-        now = engine.clock()
-        (known,) = stand([row.operation_pk], person=actor.id, now=now)
-        seen = foresee(
-            BulkAction(run.action),
-            known.standing,
-            limits=engine.second_person_above,
-            conclusive_after_s=None,
-            now=now,
-        )
-        seen = as_begun(row, seen)
-        if seen.outlook is Outlook.CANNOT:
-            why = " ".join(str(reason) for reason in seen.why)
-            return write_result(
-                engine, row, BulkResult.REFUSED, detail=why, left_as=operation.status
-            )
-        Claim.objects.filter(pk=row.operation_pk).delete()
-        if seen.outlook is Outlook.SECOND:
-            propose(operation, decision, _reasons(seen), actor, now)
-            return write_result(engine, row, BulkResult.PROPOSED, left_as=operation.status)
-        settle(operation, decision, refund, actor, now)
-        return write_result(engine, row, BulkResult.CLOSED, left_as=operation.status)
 
 
 def as_begun(row: BulkRow, seen: Foreseen) -> Foreseen:
@@ -387,7 +294,8 @@ def last_changed_by(ids: Sequence[UUID]) -> dict[UUID, str]:
     return {row.operation_id: row.actor_name for row in newest if row.operation_id} if ids else {}
 
 
-def _reasons(seen: Foreseen) -> tuple[SecondPersonReason, ...]:
+def reasons_of(seen: Foreseen) -> tuple[SecondPersonReason, ...]:
+    """Why it wants a second person."""
     return tuple(SecondPersonReason(reason) for reason in seen.why)
 
 
@@ -421,7 +329,8 @@ def write_result(
     )
 
 
-def _keep_error(engine: Engine, row_id: int, error: Exception) -> int:
+def keep_error(engine: Engine, row_id: int, error: Exception) -> int:
+    """Write down what broke, masked; 1 when it was written."""
     log.error("bulk_row_not_done", row=row_id, error=masked_text(repr(error)))
     return BulkRow.objects.filter(pk=row_id, result="").update(
         result=BulkResult.FAILED,

@@ -16,7 +16,8 @@ from operations.models import BulkRun, BulkState
 from operations.queries.access import rights_of_person
 from operations.queries.bulk import lines_waiting
 from operations.services.bulk import end_if_done, stop_the_rest
-from operations.services.bulk_acting import act_on_chunk, act_on_row
+from operations.services.bulk_acting import act_on_chunk
+from operations.services.bulk_asking import act_on_row
 from operations.services.bulk_marking import mark_chunk
 from operations.services.engine import Engine
 
